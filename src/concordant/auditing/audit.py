@@ -27,12 +27,13 @@ from concordant.auditing.stopping import settling
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
 from concordant.learning.rankers.target import Target
 from concordant.losses.surrogates import Chosen, choose
+from concordant.memory import needs
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note, added_up, of_queries
 from concordant.preferences.pooling import scattered_notes
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage, steps
@@ -72,6 +73,8 @@ Floats = NDArray[np.float64]
 WORK, BLOCKS, LEAST = 500_000, 20, 5_000
 """Judgments (or pairs of a list) that are audited at a time, at most; in how many blocks fewer are, and how many make
 one at least. Bounds the memory, and what an interrupted audit loses."""
+COMPILED, BYTES, BYTES_OF_CELL = 150e6, 400, 100
+"""What compiled loops, a judgment and a pair of items of a query take while they are audited."""
 LARGEST = 5_000
 """Items of a query up to which an eighth of the square of their number counts as work, too."""
 DRAWS = 1_000
@@ -232,6 +235,12 @@ def audited(
     parts: list[_Part] = []
     done = 0
     blocks = list(_some(prefs))
+    most = max(float(prefs.work[codes].sum()) for codes in blocks)
+    largest = int(prefs.member_groups.sizes.max())
+    text = (
+        f"{most:,.0f} {'pairs' if isinstance(prefs, Lists) else 'distinct judgments'} and {largest:,} items at a time"
+    )
+    needs(COMPILED + BYTES * most + BYTES_OF_CELL * largest**2, f"the audit of {text}")
     try:
         for codes in steps("auditing queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
             part = _part(prefs, codes, wanted)

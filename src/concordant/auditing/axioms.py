@@ -245,10 +245,10 @@ def axiom_audit(
     if known.ranker is not None and refits and prefs.cluster_columns:
         notes += (Note("not fitted again", "rankers are not fitted to judgments with several columns of clusters"),)
     elif known.ranker is not None and refits:
-        with stage("fitting again"):
+        with stage("fitting again", 2 + 3 * refits) as fitted:
             for row, some in (
-                copies(known.ranker, known.features, prefs, refits, worst),
-                parts(known.ranker, known.features, prefs, refits, worst, seed),
+                copies(known.ranker, known.features, prefs, refits, worst, fitted),
+                parts(known.ranker, known.features, prefs, refits, worst, seed, fitted),
             ):
                 rows.append(dict.fromkeys(COLUMNS) | row)
                 cases += some

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,20 +24,24 @@ SLIGHT = 1e-6
 """Differences of scores below this share of their standard deviation are level: fits end at a tolerance."""
 
 
-def copies(ranker: Ranker, features: Features | None, prefs: Preferences, number: int, worst: int) -> Found:
+def copies(
+    ranker: Ranker, features: Features | None, prefs: Preferences, number: int, worst: int, fitted: Callable[[], object]
+) -> Found:
     """Enter items twice, with all their votes and features, and count pairs of others that change their order.
 
-    The ``number`` most judged items, one at a time (independence of clones).
+    The ``number`` most judged items, one at a time (independence of clones). ``fitted`` is called after each fit.
     """
     row: dict[str, Any] = {"axiom": "copies", "of": 0, "violated": 0}
     cases: list[dict[str, Any]] = []
     if not isinstance(prefs, Comparisons) or features is None:
         return row, cases
     before = _order_of(clone(ranker).fit(features, prefs), features, prefs)
+    fitted()
     times = np.bincount(np.concatenate((prefs.winner, prefs.loser)), np.tile(prefs.count, 2), len(prefs.items))
     for code in np.argsort(-times, kind="stable")[:number].tolist():
         twice, more = _with_copy(prefs, features, code)
         after = _order_of(clone(ranker).fit(more, twice), features, prefs)
+        fitted()
         others = (before.first_item != code) & (before.second_item != code)
         changed = np.flatnonzero(others & (before.sign * after.sign < 0))
         row["of"] += int(others.sum())
@@ -50,14 +55,21 @@ def copies(ranker: Ranker, features: Features | None, prefs: Preferences, number
     return row, cases
 
 
-def parts(ranker: Ranker, features: Features | None, prefs: Preferences, number: int, worst: int, seed: int) -> Found:
-    """Deal the annotators into halves and count pairs that both order alike and all together the other way."""
+def parts(
+    ranker: Ranker, features: Features | None, prefs: Preferences, number: int, worst: int, seed: int,
+    fitted: Callable[[], object],
+) -> Found:  # fmt: skip
+    """Deal the annotators into halves and count pairs that both order alike and all together the other way.
+
+    ``fitted`` is called after each fit.
+    """
     row: dict[str, Any] = {"axiom": "separability", "of": 0, "violated": 0}
     cases: list[dict[str, Any]] = []
     who = annotators_of(prefs)
     if features is None or len(prefs) < 4 or (who is not None and who.max(initial=0) < 1):
         return row, cases
     whole = _order_of(clone(ranker).fit(features, prefs), features, prefs)
+    fitted()
     rng = np.random.default_rng(seed)
     none = np.zeros((0, 2), np.int64)
     for _ in range(number):
@@ -71,6 +83,7 @@ def parts(ranker: Ranker, features: Features | None, prefs: Preferences, number:
         try:
             for half in halves:
                 signs.append(_order_of(clone(ranker).fit(features, half), features, prefs).sign)
+                fitted()
         except ValueError:  # a half that nothing can be learned from
             continue
         alike = (signs[0] == signs[1]) & (signs[0] != 0)

@@ -450,7 +450,7 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
         if not len(rows):
             return Reading(Preferences(), total, log.name, layout.roles)
     raw = dict(found) if len(rows) <= MANY or column is not None else None
-    foresee(len(rows), layout.clusters)
+    foresee(found, len(rows), layout.clusters)
     with stage("checking rows"):
         numbered = column is not None and counter.votes.new is not None
         checked = check_comparisons(found, rows, layout, as_json=log.as_json, numbered=numbered)

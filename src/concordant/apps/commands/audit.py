@@ -14,11 +14,11 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.compare import items_named
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import AuditOptions
 from concordant.apps.commands.output import check_output, plain, print_csv, show_table, write, write_json, write_text
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line, patient, say

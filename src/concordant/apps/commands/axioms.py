@@ -9,9 +9,9 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.axioms_options import AxiomsOptions
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, labelled_like, names_of, read_feature_file
 from concordant.apps.commands.saying import one_line

@@ -11,10 +11,10 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.camps_options import CampsOptions
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges import judge_column, looked_at
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, labelled_like, read_feature_file, said_of_names
 from concordant.apps.commands.saying import one_line

@@ -1,35 +1,30 @@
-"""What the commands do, piece by piece, and how long each takes: what is said to be left of them.
+"""How long pieces of work take: what is said to be left of a command.
 
 A piece is a stage of the work (``concordant.progress``) by its name. Its seconds are those of a usual machine (one core
 of 2.5 GHz), of what is known of the log: before it is counted some of its rows say what it may hold, afterwards it is
-known. ``python -m benchmarks.time_left`` measures them against what the commands then take.
+known. ``python -m benchmarks.time_left`` measures them against what the commands then take. Here are those of files,
+in ``plans`` those of logs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from concordant.apps.commands.saying import one_line
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.progress import Cost
-from concordant.ranking.intervals import CHEAP, FEWEST
-from concordant.ranking.structures import STRUCTURES
 
-Known = Mapping[str, float]
 READING: dict[str, Cost] = {
     "counting rows": lambda k: 1.4e-7 * k["rows"] + 2.5e-7 * k["distinct"],
     "checking rows": lambda k: 3e-8 * k["distinct"],
     "adding up judgments": lambda k: 1.2e-7 * k["distinct"],
 }
-SMALL = 1 << 17
-"""Judgments up to which queries are ranked at once (``ranking.rank``)."""
-FEW = 5000
-"""The same of an audit (``auditing.audit``)."""
 
 
 def counts_of(prefs: Preferences) -> dict[str, float]:
@@ -42,112 +37,7 @@ def counts_of(prefs: Preferences) -> dict[str, float]:
     return counts | {f"power {p}": float((size**p).sum()) for p in (2, 3)}
 
 
-def _power(k: Known, p: int) -> float:
-    """Σ n^p over the n items of each query; where they are not known, as if all had as many."""
-    return k.get(f"power {p}", k["queries"] * (k["nodes"] / max(k["queries"], 1.0)) ** p)
-
-
-def _several(k: Known) -> bool:
-    """Whether queries are ranked some at a time, which says how long the others take."""
-    return k["distinct"] > SMALL and k["queries"] > 1
-
-
-def _rank(options: Any) -> dict[str, Cost]:
-    """A ranking: of many queries block by block, else its scores, its replicates, its ranks."""
-    member = STRUCTURES.get(options.structure or "bradley-terry")
-    sure, asked = options.interval != "none", options.interval == "bootstrap"
-    usual = sure and not asked and member is not None and member.curvature is None and member.reads != "exposures"
-
-    def drawn(k: Known) -> float:
-        affordable = max(FEWEST, CHEAP / max(k["distinct"] * member.dearness, 1)) if usual and member else 0.0
-        return options.replicates if asked else min(affordable, options.replicates)
-
-    def scores(k: Known) -> float:
-        return 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
-
-    def intervals(k: Known) -> float:
-        apart = 4e-5 * k["nodes"] if k["queries"] > 1 else 0.0
-        return (sure and not drawn(k)) * (0.05 + 1e-6 * k["distinct"] + apart + 1e-10 * _power(k, 3))
-
-    def replicates(k: Known) -> float:
-        each = 0.0 if options.structure in (None, "bradley-terry") and "entries" not in k else 2.7e-7
-        return drawn(k) * (7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + each * k.get("different", k["distinct"]))
-
-    def ranks(k: Known) -> float:
-        return 1e-9 * drawn(k) * _power(k, 2)
-
-    def whole(k: Known) -> float:
-        return scores(k) + intervals(k) + replicates(k) + ranks(k)
-
-    def alone(cost: Cost) -> Cost:
-        return lambda k: 0.0 if _several(k) else cost(k)
-
-    pieces = {"scores": alone(scores), "bootstrap": alone(replicates), "rank intervals": alone(ranks)}
-    if not asked and not usual:
-        pieces = {"scores": alone(scores), "intervals": alone(intervals)}
-    pieces["ranking queries"] = lambda k: whole(k) if _several(k) else 0.0
-    pieces["abilities over time"] = lambda k: 1e-5 * k["distinct"] if options.moving else 0.0
-    return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
-
-
-def _compare(options: Any) -> dict[str, Cost]:
-    """A ranking, and all pairs of its items."""
-
-    def comparing(k: Known) -> float:
-        return 0.05 + (0.01 * k["queries"] if k["queries"] > 1 else 0.0) + 3.3e-6 * _power(k, 2)
-
-    return _rank(options) | {"comparing": comparing}
-
-
-def _audit(options: Any) -> dict[str, Cost]:
-    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
-    drawn = options.replicates
-    parts: dict[str, Cost] = {
-        "cycles": lambda k: 0.4 + 3e-8 * _power(k, 3),
-        "best orders": lambda k: 0.05 + 5e-8 * _power(k, 3),
-        "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
-        "held-out judgments": lambda k: bool(drawn) * (0.2 + 7e-7 * _power(k, 3)),
-        "sampling noise": lambda k: drawn * 2.4e-7 * _power(k, 2),
-        "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
-    }
-
-    def whole(k: Known) -> float:
-        return 0.5 + 1e-3 * k["queries"] + (5e-5 if drawn else 1e-5) * _power(k, 2) if several(k) else 0.0
-
-    def several(k: Known) -> bool:
-        return k["queries"] > 1 and k["distinct"] > FEW
-
-    def alone(cost: Cost) -> Cost:
-        return lambda k: 0.0 if several(k) else cost(k)
-
-    return {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
-
-
-def _report(options: Any) -> dict[str, Cost]:
-    """The audit, which is most of it, and the rest of the page."""
-    parts = _audit(SimpleNamespace(replicates=200 if options.audit else 0))
-    return (parts if options.audit else {}) | {"writing the page": lambda k: 0.2 + 1e-6 * k["distinct"]}
-
-
-def _fit(options: Any) -> dict[str, Cost]:
-    """A scorer: what is chosen, fold by fold, what it is tested against, and the fit to all judgments."""
-    cells = _cells(options.features or options.log)
-    pieces: dict[str, Cost] = {f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells} if options.features else {}
-    pieces |= READING
-    chosen = options.structure is not None or options.order != "auto" or options.gain is not None
-    if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.3 + 2.5e-5 * k["distinct"]}
-    if options.loss not in (None, "gain-regression"):
-        return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
-    if chosen:
-        pieces |= {"cross-validation: folds": lambda k: 0.05 + 1.8e-5 * k["distinct"]}
-    else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.5e-5 * k["distinct"]}
-        pieces |= {"gate: folds": lambda k: 0.5 + 9e-6 * k["distinct"]}
-    return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
-
-
-def _cells(path: str) -> float:
+def cells_of(path: str) -> float:
     """Numbers in a table of features, about."""
     try:
         if path.endswith(".parquet") and os.path.isfile(path):
@@ -158,32 +48,9 @@ def _cells(path: str) -> float:
         return 0.0
 
 
-PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
-    "RankOptions": _rank,
-    "CompareOptions": _compare,
-    "AuditOptions": _audit,
-    "ReportOptions": _report,
-    "FitOptions": _fit,
-    "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
-    "JudgesOptions": lambda _: {"measuring the judges": lambda k: 0.1 + 1.6e-3 * k["clusters"]},
-    "CampsOptions": lambda _: {
-        "numbers of camps": lambda k: 0.3 + 2e-4 * k["distinct"],
-        "finding the camps": lambda k: 0.1 + 1e-5 * k["distinct"],
-    },
-    "ExplainOptions": lambda _: {"explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 1e-8 * _power(k, 3)},
-    "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
-    "PairsOptions": lambda one: {
-        "making pairs": lambda k: 0.1 + 3.3e-6 * k["distinct"],
-        f"writing {one.output}": lambda k: 2e-6 * k["distinct"],
-    },
-    "AxiomsOptions": lambda _: {"auditing": lambda k: 0.1 + 1e-5 * k["distinct"]},
-}
-"""What a command does once its log is read."""
-
-
 def scoring(options: Any) -> dict[str, Cost]:
     """Return the pieces of ``score``: rows are read, scored, put in order, written."""
-    cells = _cells(options.features)
+    cells = cells_of(options.features)
     rows = cells / 12
     return {
         f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells,
@@ -192,16 +59,21 @@ def scoring(options: Any) -> dict[str, Cost]:
     }
 
 
+def ranking_scores(path: str) -> dict[str, Cost]:
+    """Return the pieces of ``scores``."""
+    cells = cells_of(path)
+    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * cells}
+
+
+def moving(what: str, path: str, each: float = 2e-7) -> dict[str, Cost]:
+    """Return the one piece of what reads or writes all of a store: as long as that is large."""
+    size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
+    return {one_line(what): lambda _: 0.05 + each * size}
+
+
 def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:
     """Return the pieces of taking in logs, one after the other; of several each takes as long as it is large."""
     if len(logs) == 1:
         return READING | {"writing judgments": lambda k: 1.2e-7 * k["distinct"]}
     sizes = [float(os.path.getsize(log)) if os.path.isfile(log) else 0.0 for log in logs]
     return {named(at): lambda _, size=size: 0.1 + 8e-8 * size for at, size in enumerate(sizes)}
-
-
-def plan_of(options: Any) -> dict[str, Cost]:
-    """Return the pieces of a command that reads a log, in order; of one whose work is not known only the reading."""
-    later = PLANS.get(type(options).__name__)
-    pieces = {} if later is None else later(options)
-    return pieces if READING.keys() <= pieces.keys() else READING | pieces

@@ -8,9 +8,9 @@ import sys
 import click
 import numpy as np
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.explain_options import ExplainOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, labelled_like, read_feature_file, said_of_names
 from concordant.errors import UsageError

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import Matched, Valued, click_options, match, read_valued
 from concordant.apps.commands.output import put_table
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import (
     as_written,

@@ -12,10 +12,10 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.report_options import ReportOptions

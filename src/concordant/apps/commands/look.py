@@ -7,10 +7,10 @@ import sys
 import click
 import pyarrow as pa
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.look_options import LookOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write, write_json, write_text
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line

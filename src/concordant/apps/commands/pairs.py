@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.output import check_output, write
 from concordant.apps.commands.pairs_options import PairsOptions
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of
 from concordant.learning.pairs import pairs as found_pairs

@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from concordant import __version__
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
 from concordant.apps.commands.options import RankOptions
@@ -25,6 +24,7 @@ from concordant.apps.commands.output import (
     write,
     write_text,
 )
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN

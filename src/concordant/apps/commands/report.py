@@ -10,10 +10,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.judges import put_together
 from concordant.apps.commands.matching import read_scores
 from concordant.apps.commands.output import check_output, put_file
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import (
     asked_of,

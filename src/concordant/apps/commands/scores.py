@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.durations import ranking_scores
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.output import check_output, print_csv, put_file, show_table, write, write_json
 from concordant.apps.commands.progress import Progress
@@ -31,7 +32,7 @@ def scores(options: ScoresOptions) -> None:
         check_output(plot, file, "the file of scores", option="--plot", endings=(".svg",))
     if options.lower_is_better is not None and options.lower:
         raise UsageError("--lower-is-better and --higher-is-better are of all tasks, --lower of those named; give one")
-    with Progress(options.quiet, f"reading {file}"):
+    with Progress(options.quiet, f"reading {file}", ranking_scores(file)):
         rows, told = read_rows(options)
     with Progress(options.quiet, "ranking"):
         board = rank_scores(

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.durations import moving
 from concordant.apps.commands.ingest import said
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
@@ -135,14 +136,14 @@ def day(options: DayOptions) -> None:
 
 def backup(options: BackupOptions) -> None:
     """Copy a store; say what the copy holds."""
-    with Progress(options.quiet, f"copying {options.file}"):
+    with Progress(options.quiet, what := f"copying {options.file}", moving(what, options.file, 2e-9)):
         made = Store(options.file).backup(options.copy, wait=options.wait)
     options.say("wrote", f"wrote {options.copy}: {_copied(made)}", path=options.copy)
 
 
 def restore(options: RestoreOptions) -> None:
     """Put a copy in the place of a store; say what it holds."""
-    with Progress(options.quiet, f"copying {options.copy}"):
+    with Progress(options.quiet, what := f"copying {options.copy}", moving(what, options.copy, 2e-9)):
         made = Store(options.file).restore(options.copy, wait=options.wait)
     options.say("restored", f"{options.file}: {_copied(made)}")
     if made.forgotten:
@@ -157,7 +158,7 @@ def _copied(made: Copied) -> str:
 def verify(options: StoreOptions) -> None:
     """Read everything; say that all is well, and what lies about."""
     file = options.file
-    with Progress(options.quiet, f"verifying {file}"):
+    with Progress(options.quiet, what := f"verifying {file}", moving(what, file)):
         found = Store(file).verify()
     size = f"{counted(found.segments, 'segments')}, {found.bytes:,} bytes"
     held = f"{counted(found.judgments, 'judgments')} of {counted(found.batches, 'logs')}"
@@ -171,7 +172,7 @@ def verify(options: StoreOptions) -> None:
 def compact(options: CompactOptions) -> None:
     """Merge segments; say what that made of them."""
     file = options.file
-    with Progress(options.quiet, f"merging {file}"):
+    with Progress(options.quiet, what := f"merging {file}", moving(what, file)):
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
     what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
     said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from concordant.apps.commands.durations import plan_of
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.output import check_output, print_csv, put_file, write, write_json
+from concordant.apps.commands.plans import plan_of
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from concordant.errors import Idle, InputError, Setting, UsageError, counted, did_you_mean
 from concordant.io.engines import duckdb, memory
+from concordant.io.engines.foretold import rows_of
 from concordant.io.log.formats import Log
 from concordant.io.log.headers import sniffed, with_header
 from concordant.io.log.rows import is_array, with_keys
 from concordant.io.log.union import joined
-from concordant.memory import needs
+from concordant.memory import left, needs, resident, said
+from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.lists import RawLists
 from concordant.progress import know, stage
 
@@ -31,10 +33,16 @@ BYTES = 65
 T = TypeVar("T")
 
 
-def foresee(rows: int, clusters: Sequence[str]) -> None:
-    """Say what reading so many distinct rows of comparisons will take: time to the progress, memory to its limit."""
+def foresee(found: Mapping[str, pa.Array], rows: int, clusters: Sequence[str]) -> None:
+    """Say what reading so many distinct rows of comparisons will take: time to the progress, memory to its limit.
+
+    ``found``: their columns by role.
+    """
     know(distinct=rows)
     apart = f", kept apart by {' and '.join(clusters)}" if clusters else ""
+    if clusters and (room := left()) is not None and BYTES * rows > room:
+        merged = BYTES * rows_of({role: column for role, column in found.items() if role not in CLUSTERS}, rows)
+        apart += f" (otherwise about {said(resident() + merged)} would do)"
     needs(BYTES * rows, f"{counted(rows, 'distinct judgments')}{apart}")
 
 

@@ -71,6 +71,18 @@ def extrapolated(pieces: Sequence[set[tuple[object, ...]]], times: float) -> flo
     return -least * math.expm1(times * math.log1p(-min(mean / least, 1 - 1e-12)))
 
 
+def rows_of(columns: Mapping[str, pa.Array], rows: int) -> float:
+    """Return how many distinct rows these columns have, about, by some of them from all over.
+
+    >>> rows_of({"winner": pa.array(["a", "b"] * 50), "loser": pa.array(["c", "d"] * 50)}, 100)
+    2.0
+    """
+    table = pa.table({name: column for name, column in columns.items() if len(column) == rows})
+    size = max(min(rows // PIECES, ROWS), 1)
+    some = [_keys(table.slice(at * rows // PIECES, size), table.column_names) for at in range(PIECES)]
+    return round(extrapolated(some, rows / size), 3)
+
+
 def _keys(table: pa.Table, columns: Sequence[str]) -> set[tuple[object, ...]]:
     return set(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 

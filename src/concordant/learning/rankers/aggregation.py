@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, Setting, UsageError, refuse_idle
+from concordant.errors import InputError, Setting, UsageError, counted, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
@@ -57,6 +57,7 @@ from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
+from concordant.memory import needs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import SPLITS
@@ -65,6 +66,17 @@ from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
+
+
+COMPILED, BYTES, BYTES_OF_CELL = 110e6, 350, 24
+"""What libraries, a distinct judgment (a pair of a list) and a number of the features take while a scorer is fitted."""
+
+
+def _needs(training: Training) -> None:
+    """Take note of what the fit will hold: judgments and their folds, features as they are and as they are seen."""
+    cells = 0 if isinstance(training, StreamedTraining) else training.features.X.shape[0] * training.features.X.shape[1]
+    text = f"a fit to {counted(int(training.prefs.distinct), 'distinct judgments')} and {cells:,} numbers of features"
+    needs(COMPILED + BYTES * float(training.prefs.work.sum()) + BYTES_OF_CELL * cells, text)
 
 
 def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
@@ -254,6 +266,7 @@ class AggregationRanker(RegressionRanker):
 
     def _learn_votes(self, training: Training, columns: Columns) -> None:
         kind = str(training.prefs.kind)
+        _needs(training)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)
         tried, ridges, beyond = self._to_try(kind, int(training.prefs.judgments.max()), informed, clicks)

@@ -88,7 +88,8 @@ def one_standard_error_ridge(
     split = "queries" if len(prefs.queries) >= max(FEW_QUERIES, 2 * n) else "judgments"
     losses, helds, found = [], [], []
     lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
-    pieces = steps("choosing the ridge: folds", folds(prefs, n, split=split, seed=seed), n)
+    pieces = folds(prefs, n, split=split, seed=seed)
+    pieces = steps("choosing the ridge: folds", pieces, n, even=False)  # the first chooses for all
     for fold, (train, held) in enumerate(pieces):
         judge = target.judge(held, training.weight)
         check_parts(fold, n, judge, train, prefs)

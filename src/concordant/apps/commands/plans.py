@@ -1,0 +1,160 @@
+"""What the commands do that read a log, piece by piece, and how long each takes (``durations``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from concordant.apps.commands.durations import READING, cells_of
+from concordant.apps.models.directory import is_model
+from concordant.progress import Cost
+from concordant.ranking.intervals import CHEAP, FEWEST
+from concordant.ranking.structures import STRUCTURES
+
+Known = Mapping[str, float]
+SMALL = 1 << 17
+"""Judgments up to which queries are ranked at once (``ranking.rank``)."""
+FEW = 5000
+"""The same of an audit (``auditing.audit``)."""
+
+
+def _power(k: Known, p: int) -> float:
+    """Σ n^p over the n items of each query; where they are not known, as if all had as many."""
+    return k.get(f"power {p}", k["queries"] * (k["nodes"] / max(k["queries"], 1.0)) ** p)
+
+
+def _several(k: Known) -> bool:
+    """Whether queries are ranked some at a time, which says how long the others take."""
+    return k["distinct"] > SMALL and k["queries"] > 1
+
+
+def _rank(options: Any) -> dict[str, Cost]:
+    """A ranking: of many queries block by block, else its scores, its replicates, its ranks."""
+    member = STRUCTURES.get(options.structure or "bradley-terry")
+    sure, asked = options.interval != "none", options.interval == "bootstrap"
+    usual = sure and not asked and member is not None and member.curvature is None and member.reads != "exposures"
+
+    def drawn(k: Known) -> float:
+        affordable = max(FEWEST, CHEAP / max(k["distinct"] * member.dearness, 1)) if usual and member else 0.0
+        return options.replicates if asked else min(affordable, options.replicates)
+
+    def scores(k: Known) -> float:
+        return 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
+
+    def intervals(k: Known) -> float:
+        apart = 4e-5 * k["nodes"] if k["queries"] > 1 else 0.0
+        return (sure and not drawn(k)) * (0.05 + 1e-6 * k["distinct"] + apart + 1e-10 * _power(k, 3))
+
+    def replicates(k: Known) -> float:
+        each = 0.0 if options.structure in (None, "bradley-terry") and "entries" not in k else 2.7e-7
+        return drawn(k) * (7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + each * k.get("different", k["distinct"]))
+
+    def ranks(k: Known) -> float:
+        return 1e-9 * drawn(k) * _power(k, 2)
+
+    def whole(k: Known) -> float:
+        return scores(k) + intervals(k) + replicates(k) + ranks(k)
+
+    def alone(cost: Cost) -> Cost:
+        return lambda k: 0.0 if _several(k) else cost(k)
+
+    pieces = {"scores": alone(scores), "bootstrap": alone(replicates), "rank intervals": alone(ranks)}
+    if not asked and not usual:
+        pieces = {"scores": alone(scores), "intervals": alone(intervals)}
+    pieces["ranking queries"] = lambda k: whole(k) if _several(k) else 0.0
+    pieces["abilities over time"] = lambda k: 1e-5 * k["distinct"] if options.moving else 0.0
+    return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
+
+
+def _compare(options: Any) -> dict[str, Cost]:
+    """A ranking, and all pairs of its items."""
+
+    def comparing(k: Known) -> float:
+        return 0.05 + (0.01 * k["queries"] if k["queries"] > 1 else 0.0) + 3.3e-6 * _power(k, 2)
+
+    return _rank(options) | {"comparing": comparing}
+
+
+def _audit(options: Any) -> dict[str, Cost]:
+    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
+    drawn = options.replicates
+    parts: dict[str, Cost] = {
+        "cycles": lambda k: 0.4 + 3e-8 * _power(k, 3),
+        "best orders": lambda k: 0.05 + 5e-8 * _power(k, 3),
+        "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
+        "held-out judgments": lambda k: bool(drawn) * (0.2 + 7e-7 * _power(k, 3)),
+        "sampling noise": lambda k: drawn * 2.4e-7 * _power(k, 2),
+        "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
+    }
+
+    def whole(k: Known) -> float:
+        return 0.5 + 1e-3 * k["queries"] + (5e-5 if drawn else 1e-5) * _power(k, 2) if several(k) else 0.0
+
+    def several(k: Known) -> bool:
+        return k["queries"] > 1 and k["distinct"] > FEW
+
+    def alone(cost: Cost) -> Cost:
+        return lambda k: 0.0 if several(k) else cost(k)
+
+    return {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+
+
+def _report(options: Any) -> dict[str, Cost]:
+    """The audit, which is most of it, and the rest of the page."""
+    parts = _audit(SimpleNamespace(replicates=200 if options.audit else 0))
+    return (parts if options.audit else {}) | {"writing the page": lambda k: 0.2 + 1e-6 * k["distinct"]}
+
+
+def _fit(options: Any) -> dict[str, Cost]:
+    """A scorer: what is chosen, fold by fold, what it is tested against, and the fit to all judgments."""
+    cells = cells_of(options.features or options.log)
+    pieces: dict[str, Cost] = {f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells} if options.features else {}
+    pieces |= READING
+    chosen = options.structure is not None or options.order != "auto" or options.gain is not None
+    if options.regressor == "boosted":
+        return pieces | {"learning": lambda k: 0.3 + 2.5e-5 * k["distinct"]}
+    if options.loss not in (None, "gain-regression"):
+        return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
+    if chosen:
+        pieces |= {"cross-validation: folds": lambda k: 0.2 + 7e-6 * k["distinct"]}
+    else:
+        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.5e-5 * k["distinct"]}
+        pieces |= {"gate: folds": lambda k: 0.5 + 9e-6 * k["distinct"]}
+    return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
+
+
+PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
+    "RankOptions": _rank,
+    "CompareOptions": _compare,
+    "AuditOptions": _audit,
+    "ReportOptions": _report,
+    "FitOptions": _fit,
+    "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
+    "JudgesOptions": lambda _: {"measuring the judges": lambda k: 0.1 + 1.6e-3 * k["clusters"]},
+    "CampsOptions": lambda _: {
+        "numbers of camps": lambda k: 0.3 + 2e-4 * k["distinct"],
+        "finding the camps": lambda k: 0.1 + 1e-5 * k["distinct"],
+    },
+    "ExplainOptions": lambda _: {"explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 1e-8 * _power(k, 3)},
+    "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
+    "PairsOptions": lambda one: {
+        "making pairs": lambda k: 0.1 + 3.3e-6 * k["distinct"],
+        f"writing {one.output}": lambda k: 2e-6 * k["distinct"],
+    },
+    "AxiomsOptions": lambda one: {
+        "what a linear scorer could do": lambda k: 0.1 + 1e-6 * k["distinct"],
+        "fitting again": lambda k: (
+            (2 + 3 * one.refits) * (0.75 + 2.4e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
+        ),
+    },
+}
+"""What a command does once its log is read."""
+
+
+def plan_of(options: Any) -> dict[str, Cost]:
+    """Return the pieces of a command that reads a log, in order; of one whose work is not known only the reading."""
+    later = PLANS.get(type(options).__name__)
+    pieces = {} if later is None else later(options)
+    return pieces if READING.keys() <= pieces.keys() else READING | pieces
