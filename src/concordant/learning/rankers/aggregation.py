@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, Setting, UsageError, counted, refuse_idle
+from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
@@ -74,8 +74,8 @@ COMPILED, BYTES, BYTES_OF_CELL = 110e6, 350, 24
 
 def _needs(training: Training) -> None:
     """Take note of what the fit will hold: judgments and their folds, features as they are and as they are seen."""
-    cells = 0 if isinstance(training, StreamedTraining) else training.features.X.shape[0] * training.features.X.shape[1]
-    text = f"a fit to {counted(int(training.prefs.distinct), 'distinct judgments')} and {cells:,} numbers of features"
+    cells = 0 if isinstance(training, StreamedTraining) else int(np.prod(training.features.X.shape))
+    text = f"a fit to {training.prefs.distinct:,} distinct judgments and {cells:,} numbers of features"
     needs(COMPILED + BYTES * float(training.prefs.work.sum()) + BYTES_OF_CELL * cells, text)
 
 
@@ -265,8 +265,8 @@ class AggregationRanker(RegressionRanker):
             self._learn_votes(training, columns)
 
     def _learn_votes(self, training: Training, columns: Columns) -> None:
-        kind = str(training.prefs.kind)
         _needs(training)
+        kind = str(training.prefs.kind)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)
         tried, ridges, beyond = self._to_try(kind, int(training.prefs.judgments.max()), informed, clicks)
