@@ -15,7 +15,7 @@ from concordant.errors import InputError, Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
-from concordant.learning.rankers.columns import Columns, Learned, StreamedTraining, TargetSums, WholeColumns
+from concordant.learning.rankers.columns import Columns, Learned, StreamedTraining, TargetSums, WholeColumns, note_needs
 from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
 from concordant.learning.rankers.edge_sources import clicks_note, several_note
 from concordant.learning.rankers.estimator import known
@@ -57,7 +57,6 @@ from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
 from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.losses.gains import Gain
-from concordant.memory import needs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import SPLITS
@@ -66,17 +65,6 @@ from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
-
-
-COMPILED, BYTES, BYTES_OF_CELL = 110e6, 350, 24
-"""What libraries, a distinct judgment (a pair of a list) and a number of the features take while a scorer is fitted."""
-
-
-def _needs(training: Training) -> None:
-    """Take note of what the fit will hold: judgments and their folds, features as they are and as they are seen."""
-    cells = 0 if isinstance(training, StreamedTraining) else int(np.prod(training.features.X.shape))
-    text = f"a fit to {training.prefs.distinct:,} distinct judgments and {cells:,} numbers of features"
-    needs(COMPILED + BYTES * float(training.prefs.work.sum()) + BYTES_OF_CELL * cells, text)
 
 
 def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
@@ -265,7 +253,7 @@ class AggregationRanker(RegressionRanker):
             self._learn_votes(training, columns)
 
     def _learn_votes(self, training: Training, columns: Columns) -> None:
-        _needs(training)
+        note_needs(training)
         kind = str(training.prefs.kind)
         informed = self._informed(kind)
         clicks = usual_clicks(training.prefs)

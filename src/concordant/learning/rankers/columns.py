@@ -24,6 +24,7 @@ from concordant.learning.solvers.grouped_rows import GroupedRows
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.solvers.sparse_least_squares import WIDE, SparseEquations
 from concordant.learning.targets.mean_targets import TargetFacts
+from concordant.memory import needs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
@@ -349,3 +350,14 @@ def _blocks(file: FeatureFile, names: tuple[str, ...] | None, missing: str) -> A
     if names is not None:
         refuse_other_names(file.names, names)
     return file.blocks(names, missing="raise" if missing == "raise" else "keep")
+
+
+COMPILED, BYTES, BYTES_OF_CELL = 110e6, 350, 24
+"""What libraries, a distinct judgment (a pair of a list) and a number of the features take while a scorer is fitted."""
+
+
+def note_needs(training: Training) -> None:
+    """Take note of what the fit will hold: judgments and their folds, features as they are and as they are seen."""
+    cells = 0 if isinstance(training, StreamedTraining) else int(np.prod(training.features.X.shape))
+    text = f"a fit to {training.prefs.distinct:,} distinct judgments and {cells:,} numbers of features"
+    needs(COMPILED + BYTES * float(training.prefs.work.sum()) + BYTES_OF_CELL * cells, text)
