@@ -2,9 +2,9 @@
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 
 Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
-features) in a process of its own, from its start to the ranking or model in a file. Memory is the sum over its processes of what each has for itself and its part of what they share
-(PSS), the largest seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON
-for each contender.
+features) in a process of its own, from its start to the ranking or model in a file. Memory is the sum over its
+processes of what each has for itself and its part of what they share (PSS), the largest seen, for Java and for Python
+apart; bytes shuffled come from Spark's log of events. One line of JSON for each contender.
 """
 
 from __future__ import annotations
