@@ -121,11 +121,11 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
     begin = time.perf_counter()
     process = subprocess.Popen(arguments, env=environment)
     peak = {"java": 0.0, "python": 0.0, "all": 0.0}
-    processor: dict[int, float] = {}
+    processor: dict[tuple[int, str], float] = {}
     while process.poll() is None:
         now = {"java": 0.0, "python": 0.0}
         for number, name, seconds in family(process.pid):
-            processor[number] = seconds
+            processor[number, name] = seconds
             now["java" if name == "java" else "python"] += proportional(number)
         now["all"] = now["java"] + now["python"]
         peak = {part: max(peak[part], now[part]) for part in peak}
@@ -136,6 +136,7 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
     figures = {
         "seconds": round(seconds, 1),
         "processor": round(sum(processor.values()), 1),
+        "of it Java": round(sum(seconds for (_, name), seconds in processor.items() if name == "java"), 1),
         "peak MiB": {part: round(size) for part, size in peak.items()},
         "load": load(),
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.abstaining import ALONE
+from concordant.apps.commands.abstaining import careful, said_of
 from concordant.apps.commands.evaluate import mean_row
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
@@ -176,11 +176,8 @@ def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
 
     Errors: InputError, UsageError.
     """
-    for name in ("abstain", *ALONE):
-        if getattr(options, name) is not None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is done in memory only: tiers need all items of a query at once"
-            )
+    if options.judgments is not None and options.judged_features is None:
+        raise UsageError("--judgments on Spark needs the features of the items it judges in a file: --judged-features")
     if options.stream is not None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
     output = options.output
@@ -192,6 +189,9 @@ def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
     ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
     if isinstance(ranker, FoundScorer):
         raise UsageError(f"{options.model} gives a row more than one score, executors one; leave out --engine spark")
+    if (abstaining := careful(ranker, options, names_of(ranker))) is not None:
+        options.say_notes(said_of(abstaining))
+        ranker = abstaining
     with without_pandas_warning(), told(options.features):
         spark = session(options.master, memory_limit=options.memory_limit)
         scored = scoring.score(ranker, options.features, columns=columns_of(options), session=spark)
