@@ -111,7 +111,7 @@ def _fits(judged: JudgedQueries) -> bool:
     """Whether a log of one query has few rows; or cannot be read, which the driver says best."""
     try:
         with told(judged.name):
-            return judged.frame.count() <= judged.most
+            return bool(judged.frame.count() <= judged.most)
     except ConcordantError:
         return True
 

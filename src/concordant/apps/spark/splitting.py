@@ -149,7 +149,8 @@ class Blocks:
         row, column = np.append(item, item), size + np.append(*ends)
         nodes = size + begin + int(other.block.max(initial=-1)) + 1
         graph = csr_array((np.ones(2 * size, np.int8), (row, column)), shape=(nodes, nodes))
-        return Blocks(np.unique(connected_components(graph, directed=False)[1][:size], return_inverse=True)[1])
+        joined = connected_components(graph, directed=False)[1][:size]
+        return Blocks(np.unique(joined, return_inverse=True)[1].astype(np.int32))
 
 
 def _links(share: Share) -> Sums:
@@ -231,12 +232,12 @@ def _derivatives(share: Share, score: Floats) -> tuple[Floats, Floats]:
 
 def _differences(share: Share, of_pairs: Floats) -> Floats:
     size = len(share.touched)
-    return np.bincount(share.first, of_pairs, size) - np.bincount(share.second, of_pairs, size)
+    return np.asarray(np.bincount(share.first, of_pairs, size) - np.bincount(share.second, of_pairs, size), np.float64)
 
 
 def _both(share: Share, of_pairs: Floats) -> Floats:
     size = len(share.touched)
-    return np.bincount(share.first, of_pairs, size) + np.bincount(share.second, of_pairs, size)
+    return np.asarray(np.bincount(share.first, of_pairs, size) + np.bincount(share.second, of_pairs, size), np.float64)
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
