@@ -93,7 +93,7 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     log, options = votes(12, 150, alone=1, ties=0.0), {"min_judgments": 3}
     monkeypatch.setattr(splitting, "SHARE", 60)
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
-    judged = JudgedQueries.of(frame, spark, most=20)
+    judged = JudgedQueries.of(frame, spark, most=50)
     assert judged.large == ("large",)
     monkeypatch.setattr(frames, "HERE", 10)  # the driver would not take it
     made = ranked(judged, "bradley-terry", interval="none", **options)
@@ -105,7 +105,7 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert ours.converged
     (said,) = [note for note in ours.notes if "divided among tasks by their pairs" in note]
     assert "of 13 items, divided among tasks by their pairs (2 shares" in said
-    made = cs.targets(frame, structure="bradley-terry", order="all", most=20, session=spark).toPandas()
+    made = cs.targets(frame, structure="bradley-terry", order="all", most=50, session=spark).toPandas()
     made = made.sort_values(["query", "item"])
     known = mean_targets(cc.read(log), "bradley-terry")
     np.testing.assert_allclose(made["target"], known.centred(), rtol=0, atol=1e-9)

@@ -258,11 +258,11 @@ class Divided:
     """Over all pairs."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any, share: int = 0) -> Divided | None:
+    def of(cls, judged: JudgedQueries, label: Any) -> Divided | None:
         """Count the judgments of a query in shares; None where it has none. Errors: as of any task."""
         frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
         number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
-        shares = -(-number // (share or min(SHARE, judged.most)))
+        shares = -(-number // min(SHARE, judged.most))
         tasks = min(shares, TASKS * parallelism(judged.session))
         one, other = (fn.col(f"`{role}`") for role in judged._sides)
         ends = fn.least(one, other), fn.greatest(one, other)
@@ -273,7 +273,11 @@ class Divided:
         made = packed.repartition(tasks, BUCKET).groupBy(BUCKET)
         pairs = made.applyInArrow(lambda key, rows: making(key, rows), from_arrow_schema(PIECES))
         self = cls(pairs.persist(StorageLevel.MEMORY_AND_DISK), shares, tasks)
-        return self if self.look() else None
+        try:
+            return self if self.look() else None
+        except BaseException:
+            self.forget()
+            raise
 
     def look(self) -> bool:
         """Learn what there is, and what connects the items; False, and nothing is kept, where there is nothing."""
