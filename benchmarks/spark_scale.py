@@ -56,6 +56,24 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
         print(json.dumps({"fit": master, "judgments": rows, **figures}), flush=True)
 
 
+def fit_on_spark(folder: Path, scale: float) -> Case:
+    """The default fit of 10^8 comparisons of 10^4 queries × 50 items, 10 features, on Spark and by one process."""
+    rows = int(1e8 * scale)
+    case = Case(f"default fit of {rows:,} comparisons, 10,000 queries × 50 items, Spark beside one process")
+    log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
+    features = write_features(folder / "features-10000-50.parquet", 10_000, 50)
+    apart = 0.0
+    for master, figures in fitted(log, features, folder, ["duckdb", "local[2]"], rows):
+        result = {"best": figures["seconds"], "first": figures["seconds"], "busy": figures["processor"]}
+        note = "" if master == "duckdb" else _note(figures)
+        case.rows.append(Row(f"concordant fit, {master}", result | {"peak": float(figures["peak MiB"]["all"])}, note))
+        print(f"    {master}: {figures}", flush=True)
+        apart = max(apart, figures["coefficients apart"])
+    case.bar("local[2] / one process, time", case.rows[1].seconds / case.rows[0].seconds, "×", most=4)
+    case.bar("coefficients apart, of the largest", apart, "", most=1e-8)
+    return case
+
+
 def fitted(
     log: Path, features: Path, folder: Path, masters: Sequence[str], rows: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
