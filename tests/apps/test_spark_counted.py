@@ -34,11 +34,11 @@ def test_more_rows_than_the_driver_takes_are_told_with_their_size() -> None:
     from pyspark.errors import PySparkException
 
     from concordant.io.engines.spark import told
-    from concordant.io.log.formats import locate
+    from concordant.io.log.tables import from_object
 
     said = "Total size of serialized results of 12 tasks (1088.0 MiB) is bigger than spark.driver.maxResultSize 1 GiB."
     with (
         pytest.raises(cc.InputError, match=r"take 1088.0 MiB, more than the driver is given at once"),
-        told(locate("votes.csv")),
+        told(from_object(pa.table({"winner": ["x"], "loser": ["y"]}))),
     ):
         raise PySparkException(f"Job aborted due to stage failure: {said}")

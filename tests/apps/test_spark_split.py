@@ -105,11 +105,13 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert ours.converged
     (said,) = [note for note in ours.notes if "divided among tasks by their pairs" in note]
     assert "of 13 items, divided among tasks by their pairs (2 shares" in said
-    made = cs.targets(frame, structure="bradley-terry", order="all", most=50, session=spark).toPandas()
-    made = made.sort_values(["query", "item"])
+    made = cs.targets(frame, structure="bradley-terry", order="all", most=50, session=spark).toArrow()
+    made = made.sort_by([("query", "ascending"), ("item", "ascending")])
     known = mean_targets(cc.read(log), "bradley-terry")
-    np.testing.assert_allclose(made["target"], known.centred(), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(made["weight"], known.spread(known.weight) / known.spread(known.weight).mean())
+    np.testing.assert_allclose(made["target"].to_numpy(), known.centred(), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        made["weight"].to_numpy(), known.spread(known.weight) / known.spread(known.weight).mean()
+    )
 
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
