@@ -76,4 +76,8 @@ def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cos
     if len(logs) == 1:
         return READING | {"writing judgments": lambda k: 1.2e-7 * k["distinct"]}
     sizes = [float(os.path.getsize(log)) if os.path.isfile(log) else 0.0 for log in logs]
-    return {named(at): lambda _, size=size: 0.1 + 8e-8 * size for at, size in enumerate(sizes)}
+
+    def taking(size: float) -> Cost:
+        return lambda _: 0.1 + 8e-8 * size
+
+    return {named(at): taking(size) for at, size in enumerate(sizes)}
