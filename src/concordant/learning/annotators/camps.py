@@ -468,8 +468,7 @@ class _Search:
         """Return how each number of camps does, with the prior that is best for it."""
         found: list[Foretold] = []
         at, new = len(self.priors) // 2, np.zeros(0)
-        tried = list(numbers)
-        for camps in steps("numbers of camps", tried, costs=list(map(float, tried))):
+        for camps in steps("numbers of camps", list(numbers), even=False):
             at = self._best_prior(camps, at)
             prior = self.priors[at]
             loss, of_new = self.of_known(camps, prior), self.of_new(camps, prior)
