@@ -16,6 +16,7 @@ from concordant.errors import InputError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
 from spark_session import spark_tests, why_not
+from test_spark_engine import BAD
 from value_cases import CASES, Case, check
 
 pytestmark = spark_tests
@@ -55,7 +56,11 @@ def ranked_by_tasks(source: Path, spark: Any, options: dict[str, Any]) -> Any:
     return ranking_of(frame, judged, "bradley-terry", "none", 0.95)
 
 
-@pytest.mark.parametrize("case", ONE_EACH.values(), ids=lambda case: case.name)
+FILES = [Case(name, text, ("",)) for name, text in BAD.items()]
+FILES.append(Case("a line that is no JSON", b'{"winner": "a", "loser": "b"}\n{"winner": "a"\n', ("",), ending=".jsonl"))
+
+
+@pytest.mark.parametrize("case", [*ONE_EACH.values(), *FILES], ids=lambda case: case.name)
 def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case, tmp_path: Path) -> None:
     source = next(iter(case.write(tmp_path).values()))
     with pytest.raises(InputError) as in_memory:
