@@ -37,6 +37,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
+from concordant.apps.spark.reading import Files
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError, counted
 from concordant.io.engines import memory
@@ -138,6 +139,8 @@ class JudgedQueries:
     most: int = MOST
     notes: tuple[str, ...] = ()
     log: Log | None = None
+    files: Files | None = None
+    """What tasks read themselves, past ``frame``."""
 
     @classmethod
     def of(
@@ -184,7 +187,8 @@ class JudgedQueries:
         checks = replace(checks, unsigned=unsigned)
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
         told = notes_of(log, layout, given)
-        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log)
+        files = Files.of(log, checks.roles)
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log, files=files)
 
     @property
     def by_query(self) -> bool:
@@ -286,7 +290,7 @@ class JudgedQueries:
         with told(self.name):
             check_workers(self.session)
             try:
-                total, largest = self._sizes() if look else (self.frame.count(), 0)
+                total, largest = self._sizes() if look else (self.files.total if self.files else self.frame.count(), 0)
             except FAILURES as error:
                 return self._plainly(error).sized(task, most, look=look)
             if self.log is not None:
@@ -360,9 +364,12 @@ class JudgedQueries:
             frame = frame.where(fn.coalesce(~fn.col("query").isin(list(self.large)), fn.lit(True)))
         elif self.large:
             frame = frame.limit(0)
-        bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
-        packing = partial(spread, roles=roles, counting=self.compared)
-        packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, from_arrow_schema(PACKED))
+        packing, rows_packed = partial(spread, roles=roles, counting=self.compared), from_arrow_schema(PACKED)
+        if self.files is not None and not self.large:
+            packed = self.files.frame(self.session, self.buckets, packing, rows_packed)
+        else:
+            bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
+            packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, rows_packed)
         return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
 
     def _on_driver(self, label: Any) -> Preferences:

@@ -206,8 +206,9 @@ def _parquet(shape: Shape, columns: Sequence[str], session: SparkSession, *, bes
     for place, column in enumerate(columns):
         kind = kinds[column]
         nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"  # Spark has these as integers
-        value = f"timestamp_micros(c{place} div 1000)" if nanos else f"c{place}"
-        names.append(f"CAST({value} AS TIMESTAMP_NTZ) AS c{place}" if nanos and not kind.tz else f"{value} AS c{place}")
+        micros = f"c{place} div 1000"
+        clock = f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ'1970-01-01 00:00:00')"  # in no session's time zone
+        names.append(f"{(f'timestamp_micros({micros})' if kind.tz else clock) if nanos else f'c{place}'} AS c{place}")
     return chosen.selectExpr(*names, *([FILE] if beside else []))
 
 
