@@ -1,9 +1,11 @@
 """``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
 
-Every contender is the command ``concordant rank FILE --interval none`` in a process of its own, from its start to the
-ranking in a file. Memory is the sum over its processes of what each has for itself and its part of what they share
-(PSS), the largest seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON
-for each contender.
+Each contender is the command ``concordant rank FILE --interval none`` in a process of its own, from its start to the
+ranking in a file. Beside them may stand two floors, which no command on Spark goes below: ``start`` begins a session
+and runs an empty job, ``count`` is plain PySpark that reads the file and groups equal rows, each with the settings that
+are best for it (``start local[2]`` as a master). Memory is the sum over its processes of what each has for itself and
+its part of what they share (PSS), the largest seen, for Java and for Python apart; bytes shuffled come from Spark's log
+of events. One line of JSON for each contender.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from benchmarks.measure import load, machine
 from benchmarks.votes import write_queries, write_scattered
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
+FLOORS = ("start", "count")
+SKEW = ("duckdb", "local[2]", "start local[2]", "count local[2]")
 PYTHON = "3g"
 """Address space of a Python worker, which Spark's setting spark.executor.pyspark.memory bounds."""
 EVERY = 0.25
@@ -52,18 +56,19 @@ def on_spark(folder: Path, scale: float) -> Case:
     skewed = write_queries(folder / f"skewed-{rows // 5}-1000-20.parquet", rows // 5, 1_000, 20, first=0.5)
     works = [(log, rows, master, "") for master in MASTERS]
     works += [(scattered, rows // 5, master, f", {rows // 5:,} of scattered ids") for master in MASTERS[:2]]
-    works += [(skewed, rows // 5, master, f", {rows // 5:,}, half of them in one query") for master in MASTERS[:2]]
+    works += [(skewed, rows // 5, master, f", {rows // 5:,}, half of them in one query") for master in SKEW]
     for file, judgments, master, what in works:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
             figures = contender(str(file), master, Path(own), judgments)
         seconds, peak = figures["seconds"], figures["peak MiB"]
-        note = "" if master == "duckdb" else _note(figures)
+        note = "" if "executors" not in figures else _note(figures)
         result = {"best": seconds, "first": seconds, "busy": figures["processor"], "peak": float(peak["all"])}
         case.rows.append(Row(f"concordant rank, {master}{what}", result, note))
         print(f"    {master}{what}: {seconds} s, {figures['processor']} s of processor, {peak} MiB, {note}", flush=True)
-    duckdb, local, *_, plain, skew = case.rows
+    duckdb, local, *_, plain, skew, _, count = case.rows
     case.bar("local[2] / DuckDB, time", local.seconds / duckdb.seconds, "×", most=4)
     case.bar("local[2] / DuckDB, half in one query, time", skew.seconds / plain.seconds, "×", most=3)
+    case.bar("local[2] / plain PySpark that counts, half in one query, time", skew.seconds / count.seconds, "×", most=1)
     return case
 
 
@@ -79,18 +84,21 @@ def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str,
     """Rank once; seconds, seconds of the processor, memory and what was shuffled."""
     environment = dict(os.environ)
     arguments = [sys.executable, "-m", "concordant", "rank", file, "--interval", "none", "-q"]
-    if master != "duckdb":
+    if master.split()[0] in FLOORS:
+        arguments = [sys.executable, "-m", "benchmarks.spark_scale", file, *master.split()]
+    elif master != "duckdb":
         environment |= settings(folder)
         arguments += ["--engine", "spark", "--master", master]
     begin = time.perf_counter()
     process = subprocess.Popen([*arguments, "-o", str(folder / "ranking.parquet")], env=environment)
     peak = {"java": 0.0, "python": 0.0, "all": 0.0}
-    processor: dict[int, float] = {}
+    processor: dict[tuple[str, int], float] = {}
     while process.poll() is None:
         now = {"java": 0.0, "python": 0.0}
         for number, name, seconds in family(process.pid):
-            processor[number] = seconds
-            now["java" if name == "java" else "python"] += proportional(number)
+            part = "java" if name == "java" else "python"
+            processor[part, number] = seconds
+            now[part] += proportional(number)
         now["all"] = now["java"] + now["python"]
         peak = {part: max(peak[part], now[part]) for part in peak}
         time.sleep(EVERY)
@@ -100,11 +108,30 @@ def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str,
     figures = {
         "seconds": round(seconds, 1),
         "processor": round(sum(processor.values()), 1),
+        "processor of Java": round(sum(some for (part, _), some in processor.items() if part == "java"), 1),
         "peak MiB": {part: round(size) for part, size in peak.items()},
         "load": load(),
         "rows": pyarrow.parquet.ParquetFile(folder / "ranking.parquet").metadata.num_rows,
     }
-    return figures if master == "duckdb" else figures | shuffled(folder / "events", judgments)
+    return figures | shuffled(folder / "events", judgments) if (folder / "events").exists() else figures
+
+
+def floor(file: str, what: str, master: str, output: str) -> None:
+    """Do the least that a program on Spark can do, and write what comes of it."""
+    from pyspark.sql import SparkSession
+
+    given = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    session = SparkSession.builder.master(master).config(map=given).getOrCreate()
+    frame = session.range(1) if what == "start" else session.read.parquet(file)
+    pyarrow.parquet.write_table(frame.groupBy(*frame.columns).count().toArrow(), output)
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -192,4 +219,7 @@ def shuffled(folder: Path, judgments: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:] or list(MASTERS))
+    if sys.argv[2:3] and sys.argv[2] in FLOORS:
+        floor(*sys.argv[1:4], output=sys.argv[5])
+    else:
+        main(sys.argv[1], sys.argv[2:] or list(MASTERS))

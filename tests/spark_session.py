@@ -64,6 +64,7 @@ spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one proc
 
 CONNECT = os.environ.get("CONCORDANT_SPARK") == "connect"
 """Whether the tests run against a local server of Spark Connect, which wants a process without any other session."""
+connect = pytest.mark.skipif(not CONNECT, reason="make test-connect runs the tests on a server of Spark Connect")
 classic = pytest.mark.skipif(CONNECT, reason="asks for what a session of Spark Connect does not have (sparkContext)")
 
 

@@ -24,6 +24,7 @@ EAGER = {
     "spark.speculation.quantile": "0.3",
     "spark.speculation.minTaskRuntime": "50ms",
     "spark.speculation.efficiency.enabled": "false",
+    "spark.python.daemon.module": "spark_daemon",
 }
 """A task that takes a little longer than the others is begun again."""
 FAR = {

@@ -16,8 +16,8 @@ from concordant.errors import InputError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
 from spark_session import spark_tests, why_not
-from test_spark_engine import BAD
-from value_cases import CASES, Case, check
+from spark_speculation import dated, labels
+from value_cases import BAD, CASES, Case, check
 
 pytestmark = spark_tests
 if not why_not():
@@ -68,6 +68,19 @@ def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case
     with pytest.raises(InputError) as here:
         ranked_by_tasks(source, spark, dict(case.options))
     assert PLACES.sub("", str(here.value)) == PLACES.sub("", str(in_memory.value))
+
+
+def test_times_are_labels_whatever_the_time_zone(spark: Any, tmp_path: Path) -> None:
+    """Of the session; of executors elsewhere: ``test_spark_cluster``. With Connect the session reads nanoseconds so."""
+    given = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.legacy.parquet.nanosAsLong": "true"}
+    for name, value in given.items():
+        spark.conf.set(name, value)
+    try:
+        for name, (here, counted, ranked) in labels(dated(tmp_path), spark).items():
+            assert len(here) == 3 and counted == here and ranked == here, name
+    finally:
+        for name in given:
+            spark.conf.unset(name)
 
 
 LOG = {"query": ["p", "p", "q", "q "], "winner": ["a", "b", "a", "a"], "loser": ["b", " a", "B", "b"]}

@@ -49,7 +49,7 @@ from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
 from concordant.io.engines.spark_workers import check_workers
-from concordant.io.forms import some
+from concordant.io.forms import some as some_rows
 from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.formats import located as several
@@ -294,7 +294,7 @@ class JudgedQueries:
             except FAILURES as error:
                 return self._plainly(error).sized(task, most, look=look)
             if self.log is not None:
-                some(self.log, total)
+                some_rows(self.log, total)
             wanted = max(-(-total // task), parallelism(self.session))
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)

@@ -43,7 +43,9 @@ class Files:
             kinds = dict(zip(part.columns, part.types, strict=True))
             if not all(_plain(kinds[column], role) for role, column in roles.items()):
                 return None
-        sizes = [_rows(str(path.absolute())) if part.rows is None else part.rows for part in parts if (path := part.path)]
+        sizes = [
+            _rows(str(path.absolute())) if part.rows is None else part.rows for part in parts if (path := part.path)
+        ]
         return cls(tuple([str(path.absolute()) for path in log.paths]), tuple(sizes), roles)
 
     @property
