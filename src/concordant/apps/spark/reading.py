@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,30 +90,37 @@ def _plain(kind: pa.DataType, role: str) -> bool:
     return label or (kind in (pa.float32(), pa.float64(), pa.bool_()) and role != "query")
 
 
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """Open a Parquet file. Errors (InputError): it cannot be read."""
+    try:
+        with parquet_file(Path(path)) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: {next(iter(str(error).splitlines()), type(error).__name__)}") from None
+
+
 def _rows(path: str) -> int:
-    with parquet_file(path) as file:
+    with _opened(path) as file:
         return int(file.metadata.num_rows)
 
 
 def _groups(path: str) -> list[int]:
-    with parquet_file(path) as file:
+    with _opened(path) as file:
         return [file.metadata.row_group(place).num_rows for place in range(file.metadata.num_row_groups)]
 
 
 def _read(splits: list[tuple[str, int, int]], roles: Mapping[str, str], buckets: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some files with the bucket of each. Errors (InputError): a file cannot be read."""
+    """Yield the rows of some files with the bucket of each."""
     columns = list(dict.fromkeys(roles.values()))
     for path, begin, end in splits:
-        try:
-            with parquet_file(path) as file:
-                groups = range(begin, file.num_row_groups if end < 0 else end)
-                for batch in file.iter_batches(BLOCK, row_groups=list(groups), columns=columns, use_threads=False):
-                    batch.validate(full=True)
-                    found = {role: batch.column(column) for role, column in roles.items()}
-                    where = bucket_of(found["query"], buckets) if "query" in found else np.zeros(len(batch), np.int32)
-                    yield pa.record_batch({**found, BUCKET: pa.array(where)})
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{path}: {next(iter(str(error).splitlines()), type(error).__name__)}") from None
+        with _opened(path) as file:
+            groups = range(begin, file.num_row_groups if end < 0 else end)
+            for batch in file.iter_batches(BLOCK, row_groups=list(groups), columns=columns, use_threads=False):
+                batch.validate(full=True)
+                found = {role: batch.column(column) for role, column in roles.items()}
+                where = bucket_of(found["query"], buckets) if "query" in found else np.zeros(len(batch), np.int32)
+                yield pa.record_batch({**found, BUCKET: pa.array(where)})
 
 
 def bucket_of(labels: Any, buckets: int) -> NDArray[np.int32]:
