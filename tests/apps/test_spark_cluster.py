@@ -85,29 +85,6 @@ def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) 
     assert "a task has 600 MiB for Python, which takes 1,024 or more: raise spark.executor.pyspark.memory" in said
 
 
-def test_tasks_begun_twice_count_once_and_time_zones_change_no_label(log: Path, tmp_path: Path) -> None:
-    """Speculation: second attempts take the place of slow ones in counting, writing and fitting."""
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM.with_name("spark_speculation.py")), str(log), str(tmp_path)],
-        capture_output=True, text=True, timeout=900, env=environment, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    facts = json.loads(done.stdout.splitlines()[-1])
-    assert facts["second attempts"] >= 3 and facts["given up"] >= 3, facts  # at least one for each piece of work
-    assert facts["counts equal"]
-    for name, (here, counted, ranked) in facts["labels"].items():
-        assert len(here) == 3 and counted == here and ranked == here, name
-    np.testing.assert_allclose(*facts["coefficients"], rtol=0, atol=1e-8)
-    order = [("query", "ascending"), ("item", "ascending")]
-    ours = pyarrow.parquet.read_table(tmp_path / "ranking").sort_by(order)
-    theirs = cc.rank(cc.read(log), interval="none").to_arrow().sort_by(order)
-    assert facts["rows told"] == len(ours) == len(theirs)
-    assert ours.drop(["score"]).to_pylist() == theirs.drop(["score"]).to_pylist()
-    np.testing.assert_allclose(ours["score"].to_numpy(), theirs["score"].to_numpy(), rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from concordant.errors import InputError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
 from spark_session import spark_tests, why_not
-from spark_speculation import dated, labels
 from value_cases import BAD, CASES, Case, check
 
 pytestmark = spark_tests
@@ -70,8 +70,36 @@ def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case
     assert PLACES.sub("", str(here.value)) == PLACES.sub("", str(in_memory.value))
 
 
+MOMENTS = [datetime(2026, 3, 29, hour, 30, 0, 5) for hour in (0, 1, 2)]
+
+
+def dated(folder: Path) -> Path:
+    """Votes of which the query may be a date, an instant or what a clock says."""
+    times = {
+        "date": pa.array([date(2026, 3, 28), date(2026, 3, 29), date(2026, 3, 30)]),
+        "instant": pa.array([moment.replace(tzinfo=UTC) for moment in MOMENTS], pa.timestamp("us", "Europe/Berlin")),
+        "clock": pa.array(MOMENTS, pa.timestamp("us")),
+        "nanoseconds": pa.array(MOMENTS, pa.timestamp("ns")),
+    }
+    path = folder / "dated.parquet"
+    pa.parquet.write_table(pa.table({"winner": ["a"] * 3, "loser": ["b"] * 3, **times}), path)
+    return path
+
+
+def labels(path: Path, session: Any) -> dict[str, list[list[str]]]:
+    """The queries by each column: as in memory, counted on Spark, ranked by its tasks."""
+    found = {}
+    for name in ("date", "instant", "clock", "nanoseconds"):
+        reading: dict[str, Any] = {"columns": {"query": name}, "pool": False}
+        here, counted = (read(path, engine=engine, **reading).queries.tolist() for engine in ("memory", session))
+        judged = JudgedQueries.of(path, session, columns={"query": name})
+        tasks = ranked(judged, "bradley-terry", interval="none").select("query").distinct().toArrow()
+        found[name] = [here, counted, sorted(tasks["query"].to_pylist())]
+    return found
+
+
 def test_times_are_labels_whatever_the_time_zone(spark: Any, tmp_path: Path) -> None:
-    """Of the session; of executors elsewhere: ``test_spark_cluster``. With Connect the session reads nanoseconds so."""
+    """A session of Spark Connect has to be told how nanoseconds are read."""
     given = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.legacy.parquet.nanosAsLong": "true"}
     for name, value in given.items():
         spark.conf.set(name, value)
