@@ -136,5 +136,6 @@ def bucket_of(labels: Any, buckets: int) -> NDArray[np.int32]:
     else:
         hashed = coded.dictionary.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.uint64)
     place = ((hashed * MIX) >> np.uint64(32)) % np.uint64(buckets)
-    codes = coded.indices.fill_null(len(hashed)).to_numpy(zero_copy_only=False)
-    return np.append(place, np.uint64(0))[codes].astype(np.int32)
+    codes: NDArray[np.integer] = coded.indices.fill_null(len(hashed)).to_numpy(zero_copy_only=False)
+    found: NDArray[np.int32] = np.append(place, np.uint64(0)).astype(np.int32)[codes]
+    return found
