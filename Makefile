@@ -6,6 +6,7 @@
 # make bench     side by side with peers (CASES="1 2" picks some); makes .venv-bench and .venv-arena
 # make docs      the documentation site, in docs/_build/html
 # make dist      wheel and source distribution in dist/
+# make test-connect  the tests of Spark against a local server of Spark Connect
 # make test-lowest  the suite with the lowest versions of the dependencies (constraints-lowest.txt), in .venv-lowest
 
 SHELL := /bin/sh
@@ -19,7 +20,7 @@ PYTHON ?=
 MINUTES ?= 5
 SEED ?=
 
-.PHONY: install demo test fuzz test-lowest check format bench docs dist clean
+.PHONY: install demo test fuzz test-connect test-lowest check format bench docs dist clean
 
 install: $(VENV)/.test-stamp
 
@@ -33,6 +34,9 @@ test: $(VENV)/.test-stamp
 
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+test-connect: $(VENV)/.test-stamp
+	CONCORDANT_SPARK=connect $(ONE_THREAD) $(BIN)/python -m pytest -n 0 tests/apps/test_spark_*.py
 
 # not with the lowest versions: TRL, which wants a later Arrow; figures of pages and a converter that are those of later ones, Spark, clusters, browsers
 test-lowest: .venv-lowest/.stamp

@@ -2,9 +2,11 @@
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 
 Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
-features) in a process of its own, from its start to the ranking or model in a file. Memory is the sum over its
-processes of what each has for itself and its part of what they share (PSS), the largest seen, for Java and for Python
-apart; bytes shuffled come from Spark's log of events. One line of JSON for each contender.
+features) in a process of its own, from its start to the ranking or model in a file. Beside them may stand two floors,
+which no command on Spark goes below: ``start`` begins a session and runs an empty job, ``count`` is plain PySpark that
+reads the file and groups equal rows, each with the settings that are best for it (``start local[2]`` as a master).
+Memory is the sum over its processes of what each has for itself and its part of what they share (PSS), the largest
+seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON for each.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from benchmarks.votes import write_features, write_queries, write_scattered
 from concordant.apps.models.saving import load_model
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
+FLOORS = ("start", "count")
+SKEW = ("duckdb", "local[2]", "start local[2]", "count local[2]")
 PYTHON = "3g"
 """Address space of a Python worker, which Spark's setting spark.executor.pyspark.memory bounds."""
 EVERY = 0.25
@@ -103,18 +107,19 @@ def on_spark(folder: Path, scale: float) -> Case:
     skewed = write_queries(folder / f"skewed-{rows // 5}-1000-20.parquet", rows // 5, 1_000, 20, first=0.5)
     works = [(log, rows, master, "") for master in MASTERS]
     works += [(scattered, rows // 5, master, f", {rows // 5:,} of scattered ids") for master in MASTERS[:2]]
-    works += [(skewed, rows // 5, master, f", {rows // 5:,}, half of them in one query") for master in MASTERS[:2]]
+    works += [(skewed, rows // 5, master, f", {rows // 5:,}, half of them in one query") for master in SKEW]
     for file, judgments, master, what in works:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
             figures = contender(str(file), master, Path(own), judgments)
         seconds, peak = figures["seconds"], figures["peak MiB"]
-        note = "" if master == "duckdb" else _note(figures)
+        note = "" if "executors" not in figures else _note(figures)
         result = {"best": seconds, "first": seconds, "busy": figures["processor"], "peak": float(peak["all"])}
         case.rows.append(Row(f"concordant rank, {master}{what}", result, note))
         print(f"    {master}{what}: {seconds} s, {figures['processor']} s of processor, {peak} MiB, {note}", flush=True)
-    duckdb, local, *_, plain, skew = case.rows
+    duckdb, local, *_, plain, skew, _, count = case.rows
     case.bar("local[2] / DuckDB, time", local.seconds / duckdb.seconds, "×", most=4)
     case.bar("local[2] / DuckDB, half in one query, time", skew.seconds / plain.seconds, "×", most=3)
+    case.bar("local[2] / plain PySpark that counts, half in one query, time", skew.seconds / count.seconds, "×", most=1)
     return case
 
 
@@ -131,11 +136,13 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
     environment = dict(os.environ)
     work = ["fit", "-f", features, "-m", str(folder / "model")] if features else ["rank", "--interval", "none"]
     arguments = [sys.executable, "-m", "concordant", work[0], file, "-q", *work[1:]]
-    if not features:
-        arguments += ["-o", str(folder / "ranking.parquet")]
-    if master != "duckdb":
+    if master.split()[0] in FLOORS:
+        arguments = [sys.executable, "-m", "benchmarks.spark_scale", file, *master.split()]
+    elif master != "duckdb":
         environment |= settings(folder)
         arguments += ["--engine", "spark", "--master", master]
+    if not features:
+        arguments += ["-o", str(folder / "ranking.parquet")]
     begin = time.perf_counter()
     process = subprocess.Popen(arguments, env=environment)
     peak = {"java": 0.0, "python": 0.0, "all": 0.0}
@@ -160,7 +167,25 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
     }
     if not features:
         figures["rows"] = pyarrow.parquet.ParquetFile(folder / "ranking.parquet").metadata.num_rows
-    return figures if master == "duckdb" else figures | shuffled(folder / "events", judgments)
+    return figures | shuffled(folder / "events", judgments) if (folder / "events").exists() else figures
+
+
+def floor(file: str, what: str, master: str, output: str) -> None:
+    """Do the least that a program on Spark can do, and write what comes of it."""
+    from pyspark.sql import SparkSession
+
+    given = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    session = SparkSession.builder.master(master).config(map=given).getOrCreate()
+    frame = session.range(1) if what == "start" else session.read.parquet(file)
+    pyarrow.parquet.write_table(frame.groupBy(*frame.columns).count().toArrow(), output)
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -250,5 +275,7 @@ def shuffled(folder: Path, judgments: int) -> dict[str, Any]:
 if __name__ == "__main__":
     if sys.argv[1] == "fit":
         fits(Path(sys.argv[2]), int(float(sys.argv[3])), sys.argv[4:] or ["duckdb", "local[2]"])
+    elif sys.argv[2:3] and sys.argv[2] in FLOORS:
+        floor(*sys.argv[1:4], output=sys.argv[5])
     else:
         main(sys.argv[1], sys.argv[2:] or list(MASTERS))

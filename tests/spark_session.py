@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,7 @@ spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one proc
 
 CONNECT = os.environ.get("CONCORDANT_SPARK") == "connect"
 """Whether the tests run against a local server of Spark Connect, which wants a process without any other session."""
+connect = pytest.mark.skipif(not CONNECT, reason="make test-connect runs the tests on a server of Spark Connect")
 classic = pytest.mark.skipif(CONNECT, reason="asks for what a session of Spark Connect does not have (sparkContext)")
 
 
@@ -80,6 +82,17 @@ def stop_java(session: Any) -> None:
     context._gateway = context._jvm = None
 
 
+def connected(patch: pytest.MonkeyPatch) -> Any:
+    """Return the builder of a session on a server at a port of its own: the usual one may be another server's."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    patch.setattr(DefaultChannelBuilder, "default_port", staticmethod(lambda: port))
+    return SparkSession.builder.remote("local[2]").config("spark.connect.grpc.binding.port", str(port))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """Return a session on local[2] that writes nothing into the folder where the tests run."""
@@ -91,7 +104,7 @@ def spark() -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
-        builder = SparkSession.builder.remote("local[2]") if CONNECT else SparkSession.builder.master("local[2]")
+        builder = connected(patch) if CONNECT else SparkSession.builder.master("local[2]")
         builder = builder.appName("concordant tests")
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)

@@ -265,3 +265,17 @@ FORMS = [
     Case("a weight that is meant", b"winner,loser,weight\na,b,1\n", AB, options=(("columns", {"weight": "weight"}),)),
 ]
 CASES = [*COUNTS, *LABELS, *OUTCOMES, *HEADERS, *FORMS]
+BAD = {
+    "null byte": b"winner,loser\na\0b,c\nc,d\n",
+    "not UTF-8": b"winner,loser\na,b\n\xff,c\n",
+    "too many fields": b"winner,loser\na,b\na,b,c\n",
+    "too few fields": b"winner,loser\na,b\na\n",
+    "a line of spaces": b"winner,loser\na,b\n  \nb,c\n",
+    "an open quote": b'winner,loser\na,b\na,"c',
+    "text after a quote": b'winner,loser\na,"b" x\n',
+    "empty fields": b'winner,loser\na,\n"",b\n,\n',
+    "itself": b"winner,loser\na,a\na,b\nb,b\n",
+    "a bad weight": b"winner,loser,weight\na,b,1\na,b,x\nb,a,nan\nb,a,-1\n",
+    "no rows": b"winner,loser\n",
+}
+"""CSV files that are refused, by what is wrong with them."""

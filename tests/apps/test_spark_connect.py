@@ -1,6 +1,6 @@
 """Answers on a server of Spark Connect, which needs a process of its own, as one process has one kind of session.
 
-Here runs a choice of the Spark tests; all of them: ``CONCORDANT_SPARK=connect pytest -n 0 tests/apps/test_spark_*.py``.
+Here runs a choice of the Spark tests; ``make test-connect`` runs all of them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ CHOSEN = (
     "test_spark_engine.py::test_lists[v.jsonl-selections]",
     "test_spark_engine.py::test_hostile_column_names",
     "test_spark_engine.py::test_columns_that_differ_in_case",
+    "test_spark_engine.py::test_addresses",
+    "test_spark_engine.py::test_an_active_session_of_connect_is_used_as_it_is",
+    "test_spark_values.py::test_times_are_labels_whatever_the_time_zone",
     "test_spark_engine.py::test_nothing_is_left_in_the_session",
     "test_spark_rank.py::test_the_ranking_is_that_of_duckdb[200]",
     "test_spark_rank.py::test_a_query_that_no_task_can_hold_is_ranked_by_the_driver",

@@ -18,7 +18,8 @@ from concordant.apps.commands import main
 from concordant.errors import InputError, UsageError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
-from spark_session import CONNECT, classic, spark_tests
+from spark_session import CONNECT, classic, connect, spark_tests
+from value_cases import BAD
 
 pytestmark = spark_tests
 
@@ -322,21 +323,6 @@ def test_a_collation_makes_no_labels_equal(spark: Any) -> None:
 
 
 # -- bad input -----------------------------------------------------------------------------------------------------
-BAD = {
-    "null byte": b"winner,loser\na\0b,c\nc,d\n",
-    "not UTF-8": b"winner,loser\na,b\n\xff,c\n",
-    "too many fields": b"winner,loser\na,b\na,b,c\n",
-    "too few fields": b"winner,loser\na,b\na\n",
-    "a line of spaces": b"winner,loser\na,b\n  \nb,c\n",
-    "an open quote": b'winner,loser\na,b\na,"c',
-    "text after a quote": b'winner,loser\na,"b" x\n',
-    "empty fields": b'winner,loser\na,\n"",b\n,\n',
-    "itself": b"winner,loser\na,a\na,b\nb,b\n",
-    "a bad weight": b"winner,loser,weight\na,b,1\na,b,x\nb,a,nan\nb,a,-1\n",
-    "no rows": b"winner,loser\n",
-}
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_file_is_refused_as_by_duckdb(spark: Any, tmp_path: Path, case: str) -> None:
     (tmp_path / "bad.csv").write_bytes(BAD[case])
@@ -423,6 +409,18 @@ def test_an_active_session_is_used_as_it_is(spark: Any) -> None:
         session(memory_limit="4GB")
     with pytest.raises(UsageError, match="settings of a new Spark session"):
         read(votes(), engine=spark, threads=2)
+
+
+@connect
+def test_an_active_session_of_connect_is_used_as_it_is(spark: Any) -> None:
+    from concordant.io.engines.spark_session import session
+
+    assert session() is spark
+    for master in ("local[2]", "sc://elsewhere"):
+        with pytest.raises(UsageError, match="on a server of Spark Connect is active; leave out master="):
+            session(master)
+    with pytest.raises(UsageError, match="settings of a new Spark session"):
+        session(memory_limit="4GB")
 
 
 def test_options_that_belong_to_another_engine() -> None:

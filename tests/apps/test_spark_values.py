@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from concordant.errors import InputError
 from concordant.io.layouts import Reading
 from concordant.io.read import read, read_log
 from spark_session import spark_tests, why_not
-from value_cases import CASES, Case, check
+from value_cases import BAD, CASES, Case, check
 
 pytestmark = spark_tests
 if not why_not():
@@ -55,7 +56,11 @@ def ranked_by_tasks(source: Path, spark: Any, options: dict[str, Any]) -> Any:
     return ranking_of(frame, judged, "bradley-terry", "none", 0.95)
 
 
-@pytest.mark.parametrize("case", ONE_EACH.values(), ids=lambda case: case.name)
+FILES = [Case(name, text, ("",)) for name, text in BAD.items()]
+FILES.append(Case("a line that is no JSON", b'{"winner": "a", "loser": "b"}\n{"winner": "a"\n', ("",), ending=".jsonl"))
+
+
+@pytest.mark.parametrize("case", [*ONE_EACH.values(), *FILES], ids=lambda case: case.name)
 def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case, tmp_path: Path) -> None:
     source = next(iter(case.write(tmp_path).values()))
     with pytest.raises(InputError) as in_memory:
@@ -63,6 +68,47 @@ def test_what_tasks_refuse_is_said_in_the_words_of_memory(spark: Any, case: Case
     with pytest.raises(InputError) as here:
         ranked_by_tasks(source, spark, dict(case.options))
     assert PLACES.sub("", str(here.value)) == PLACES.sub("", str(in_memory.value))
+
+
+MOMENTS = [datetime(2026, 3, 29, hour, 30, 0, 5) for hour in (0, 1, 2)]
+
+
+def dated(folder: Path) -> Path:
+    """Votes of which the query may be a date, an instant or what a clock says."""
+    times = {
+        "date": pa.array([date(2026, 3, 28), date(2026, 3, 29), date(2026, 3, 30)]),
+        "instant": pa.array([moment.replace(tzinfo=UTC) for moment in MOMENTS], pa.timestamp("us", "Europe/Berlin")),
+        "clock": pa.array(MOMENTS, pa.timestamp("us")),
+        "nanoseconds": pa.array(MOMENTS, pa.timestamp("ns")),
+    }
+    path = folder / "dated.parquet"
+    pa.parquet.write_table(pa.table({"winner": ["a"] * 3, "loser": ["b"] * 3, **times}), path)
+    return path
+
+
+def labels(path: Path, session: Any) -> dict[str, list[list[str]]]:
+    """The queries by each column: as in memory, counted on Spark, ranked by its tasks."""
+    found = {}
+    for name in ("date", "instant", "clock", "nanoseconds"):
+        reading: dict[str, Any] = {"columns": {"query": name}, "pool": False}
+        here, counted = (read(path, engine=engine, **reading).queries.tolist() for engine in ("memory", session))
+        judged = JudgedQueries.of(path, session, columns={"query": name})
+        tasks = ranked(judged, "bradley-terry", interval="none").select("query").distinct().toArrow()
+        found[name] = [here, counted, sorted(tasks["query"].to_pylist())]
+    return found
+
+
+def test_times_are_labels_whatever_the_time_zone(spark: Any, tmp_path: Path) -> None:
+    """A session of Spark Connect has to be told how nanoseconds are read."""
+    given = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.legacy.parquet.nanosAsLong": "true"}
+    for name, value in given.items():
+        spark.conf.set(name, value)
+    try:
+        for name, (here, counted, ranked) in labels(dated(tmp_path), spark).items():
+            assert len(here) == 3 and counted == here and ranked == here, name
+    finally:
+        for name in given:
+            spark.conf.unset(name)
 
 
 LOG = {"query": ["p", "p", "q", "q "], "winner": ["a", "b", "a", "a"], "loser": ["b", " a", "B", "b"]}

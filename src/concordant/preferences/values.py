@@ -58,11 +58,15 @@ class Verdict:
 
     size: int
     reasons: list[Reason] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
+    """Which of all questions each reason answers: their order, whatever part of the tuples is looked at."""
+    asked: int = 0
     code: NDArray[np.int8] | None = None
     """0 for a tuple that is fine, else 1 + the place of its reason; None when all are fine."""
 
     def refuse(self, mask: NDArray[np.bool_], reason: Reason) -> None:
         """Refuse the tuples of a mask, unless they are refused already."""
+        self.asked += 1
         if not mask.any():
             return
         if self.code is None:
@@ -71,6 +75,7 @@ class Verdict:
         if new.any():
             if reason not in self.reasons:
                 self.reasons.append(reason)
+                self.turns.append(self.asked)
             self.code[new] = 1 + self.reasons.index(reason)
 
     @property

@@ -42,6 +42,8 @@ class Fault:
     reason: Reason
     unit: str
     values: dict[str | None, int]
+    turn: int
+    """Where it stands among the reasons."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +103,10 @@ class Checks:
         columns = {role: flat(table[role]) for role in self.roles}
         kept = dict(columns) if shown else {}
         checked = check_comparisons(columns, rows, self.layout, as_json=self.as_json, elsewhere=self.elsewhere)
+        verdict = checked.verdict
         faults = [
-            Fault(reason, "rows", self._blamed(kept.get(reason.role), at, rows[at]))
-            for reason, at in checked.verdict.refused
+            Fault(reason, "rows", self._blamed(kept.get(reason.role), at, rows[at]), turn)
+            for (reason, at), turn in zip(verdict.refused, verdict.turns, strict=True)
         ]
         return checked, faults, {"rows": int(rows.sum(dtype=np.int64))}
 
@@ -114,14 +117,14 @@ class Checks:
         checked, seen = check_lists(lists, self.layout, clicks=self.clicks, as_json=self.as_json)
         unit, owner, faults = UNITS[self.layout.kind], lists.owner, []
         for verdict, whole in ((seen.rows, False), (seen.lists, True)):
-            for reason, at in verdict.refused:
+            for (reason, at), turn in zip(verdict.refused, verdict.turns, strict=True):
                 of = at if whole else owner[at]
                 column, where = lists.entries.get(reason.role), seen.blame[at] if whole else at
                 if reason.role in keys:
                     column, where = lists.keys[reason.role], of
                 known = shown and not (where < 0).any()
                 found = self._blamed(column if known else None, where, lists.times[of])
-                faults.append(Fault(reason, unit if whole else "rows", found))
+                faults.append(Fault(reason, unit if whole else "rows", found, turn + seen.rows.asked * whole))
         return checked, faults, {"rows": lists.rows, unit: int(lists.times.sum())}
 
     def _blamed(self, column: Any, at: NDArray[Any], number: NDArray[Any]) -> dict[str | None, int]:

@@ -37,16 +37,19 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
+from concordant.apps.spark.reading import Files
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.io.engines import memory
 from concordant.io.engines import spark as engine
 from concordant.io.engines.counting import open_log
+from concordant.io.engines.spark import FAILURES, chain, is_broken_text
 from concordant.io.engines.spark_session import parallelism
 from concordant.io.engines.spark_session import session as engine_session
 from concordant.io.engines.spark_sources import Unread
 from concordant.io.engines.spark_sources import source as rows_of
 from concordant.io.engines.spark_workers import check_workers
+from concordant.io.forms import some as some_rows
 from concordant.io.layouts import find_layout
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.formats import located as several
@@ -64,38 +67,42 @@ from concordant.preferences.values import Reason, Reject, say
 
 REASON = ("says", "role", "hint", "unit")
 FAULTS = pa.schema(
-    [*((name, pa.string()) for name in (*REASON, "value")), *((name, pa.int64()) for name in ("number", "total"))]
+    [(name, pa.string()) for name in (*REASON, "value")] + [(name, pa.int64()) for name in ("number", "total", "turn")]
 )
 
 
 def as_rows(faults: Sequence[Fault], sizes: Mapping[str, int]) -> pa.Table:
     """Return what a task found as rows: one for each unit with its total, one for each value to blame."""
-    rows: list[dict[str, Any]] = [{"unit": unit, "number": 0, "total": size} for unit, size in sizes.items()]
+    rows: list[dict[str, Any]] = [{"unit": unit, "number": 0, "total": size, "turn": 0} for unit, size in sizes.items()]
     for each in faults:
         reason = dict(zip(REASON, (each.reason.says, each.reason.role, each.reason.hint, each.unit), strict=True))
-        rows += [{**reason, "value": value, "number": number, "total": 0} for value, number in each.values.items()]
+        values = {"total": 0, "turn": each.turn}
+        rows += [{**reason, "value": value, "number": number, **values} for value, number in each.values.items()]
     return pa.Table.from_pylist(rows, FAULTS)
 
 
 def gathered(made: DataFrame) -> tuple[Reject, ...]:
     """Add up what all tasks found; of each reason the ``SAMPLES`` most frequent values reach the driver."""
-    counts = made.groupBy(*REASON, "value").agg(fn.sum("number").alias("number"), fn.sum("total").alias("total"))
+    added = [*(fn.sum(name).alias(name) for name in ("number", "total")), fn.min("turn").alias("turn")]
+    counts = made.groupBy(*REASON, "value").agg(*added)
     often = Window.partitionBy(*REASON).orderBy(fn.desc("number"), "value")
     sums = {"total": fn.sum("total").over(Window.partitionBy("unit"))}
     sums |= {"all": fn.sum("number").over(Window.partitionBy(*REASON)), "place": fn.row_number().over(often)}
     found = counts.withColumns(sums).where((fn.col("place") <= SAMPLES) & fn.col("says").isNotNull())
     samples: dict[tuple[str, ...], list[tuple[str, object]]] = {}
     numbers: dict[tuple[str, ...], tuple[int, int]] = {}
+    turns: dict[tuple[str, ...], int] = {}
     for row in found.orderBy("place").toArrow().to_pylist():
         key = tuple([row[name] for name in REASON])
         numbers[key] = row["all"], row["total"]
+        turns[key] = min(row["turn"], turns.get(key, row["turn"]))
         shown = samples.setdefault(key, [])
         if row["value"] is not None:
             unit = row["unit"] if row["number"] != 1 else row["unit"].removesuffix("s")
             shown.append((f"{row['number']:,} {unit}", json.loads(row["value"])))
     return tuple(
         Reject(Reason(*key[:3]), number, total, tuple(samples[key]), key[3])
-        for key, (number, total) in sorted(numbers.items(), key=lambda pair: (-pair[1][0], pair[0]))
+        for key, (number, total) in sorted(numbers.items(), key=lambda pair: (turns[pair[0]], pair[0]))
     )
 
 
@@ -137,6 +144,8 @@ class JudgedQueries:
     most: int = MOST
     notes: tuple[str, ...] = ()
     log: Log | None = None
+    files: Files | None = None
+    """What tasks read themselves, past ``frame``."""
 
     @classmethod
     def of(
@@ -183,7 +192,8 @@ class JudgedQueries:
         checks = replace(checks, unsigned=unsigned)
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
         told = notes_of(log, layout, given)
-        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log)
+        files = Files.of(log, checks.roles)
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log, files=files)
 
     @property
     def by_query(self) -> bool:
@@ -288,9 +298,12 @@ class JudgedQueries:
         """
         with told(self.name):
             check_workers(self.session)
-            total, largest = self._sizes() if look else (self.frame.count(), 0)
-            if total == 0:
-                raise InputError(f"{self.name}: there are no rows")
+            try:
+                total, largest = self._sizes() if look else (self.files.total if self.files else self.frame.count(), 0)
+            except FAILURES as error:
+                return self._plainly(error).sized(task, most, look=look)
+            if self.log is not None:
+                some_rows(self.log, total)
             wanted = max(-(-total // task), parallelism(self.session))
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)
@@ -308,6 +321,12 @@ class JudgedQueries:
     @property
     def _unit(self) -> str:
         return "distinct judgments" if self.compared else "rows"
+
+    def _plainly(self, error: Exception) -> JudgedQueries:
+        """Return the queries of a text file that Spark cannot read, read on the driver, which may name the line."""
+        if self.log is None or self.log.path is None or not is_broken_text(self.log, chain(error)):
+            raise error
+        return replace(self, frame=on_driver(self.log, self.checks.roles, self.session))
 
     def _sizes(self) -> tuple[int, int]:
         """Return the number of rows, and of rows of the largest query."""
@@ -360,9 +379,12 @@ class JudgedQueries:
             frame = frame.where(fn.coalesce(~fn.col("query").isin(list(self.large)), fn.lit(True)))
         elif self.large:
             frame = frame.limit(0)
-        bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
-        packing = partial(spread, roles=roles, counting=self.compared)
-        packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, from_arrow_schema(PACKED))
+        packing, rows_packed = partial(spread, roles=roles, counting=self.compared), from_arrow_schema(PACKED)
+        if self.files is not None and not self.large:
+            packed = self.files.frame(self.session, self.buckets, packing, rows_packed)
+        else:
+            bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
+            packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, rows_packed)
         return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
 
     def _on_driver(self, label: Any) -> Preferences:
@@ -449,8 +471,15 @@ def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> Data
     except Unread:
         if log.path is None:
             raise
-        found = rows_of(replace(log, format="table", table=memory.arrow_table(log, columns)), columns, session)
+        return on_driver(log, roles, session)
     return found.select(*[fn.col(f"c{columns.index(column)}").alias(role) for role, column in roles.items()])
+
+
+def on_driver(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:
+    """Return what ``raw_frame`` does, read by the plain reader, which answers or names the line that it cannot read."""
+    columns = list(dict.fromkeys(roles.values()))
+    table = memory.arrow_table(log, columns)
+    return raw_frame(replace(log, format="table", table=table, parts=(), inner={}), roles, session)
 
 
 def read(log: Any, *, session: SparkSession | None = None, master: str | None = None, **reading: Any) -> Preferences:

@@ -24,6 +24,8 @@ PACKED = pa.schema([(BUCKET, pa.int32()), ("block", pa.binary())])
 BLOCK = 1 << 20
 """Rows that a sender packs at a time; with the limit of a receiver this bounds the memory of a Python worker."""
 INTEGERS = (pa.int8(), pa.int16(), pa.int32())
+SAMPLE = 1 << 16
+"""Rows by which a block is known whose rows repeat."""
 BUCKET_BYTES = 32 << 20
 """Values of a bucket of queries, about."""
 
@@ -39,23 +41,75 @@ class TooLarge(InputError):
 
 
 def spread(batches: Iterator[pa.RecordBatch], roles: Sequence[str], counting: bool) -> Iterator[pa.RecordBatch]:
-    """Pack rows with the columns ``roles`` and ``BUCKET``; with ``counting``, equal rows become one with a count."""
-    held: list[pa.RecordBatch] = []
+    """Pack rows with the columns ``roles`` and ``BUCKET``; with ``counting``, equal rows become one with a count.
+
+    Blocks of which that leaves less than half are counted together before they are sent.
+    """
+    held: list[pa.Table] = []
+    size = 0
+    for block in _blocks(batches):
+        table = _counted(block, roles) if counting else block
+        if counting and 2 * len(table) < len(block):
+            held.append(table)
+            size += len(table)
+            if size < BLOCK:
+                continue
+            table = _counted_again(_joined(held))
+            held, size = [table], len(table)
+            if 2 * size < BLOCK:
+                continue
+            held, size = [], 0
+        yield _packed(table)
+    if held:
+        yield _packed(_counted_again(_joined(held)) if len(held) > 1 else held[0])
+
+
+def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield rows ``BLOCK`` and a little at a time."""
+    held: list[pa.Table] = []
     size = 0
     for batch in batches:
-        held.append(batch)
+        held.append(pa.Table.from_batches([batch]))
         size += len(batch)
         if size >= BLOCK:
-            yield _packed(pa.Table.from_batches(held), roles, counting)
+            yield _joined(held)
             held, size = [], 0
     if size:
-        yield _packed(pa.Table.from_batches(held), roles, counting)
+        yield _joined(held)
 
 
-def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordBatch:
-    if counting:
-        found, rows = memory.count_rows(table, {name: name for name in (*roles, BUCKET)})
-        table = pa.table({**found, ROWS: rows})
+def _counted(table: pa.Table, roles: Sequence[str]) -> pa.Table:
+    """Count equal rows: what memory counts, and what hardly any two rows of seem equal by the columns, but are."""
+    asked = [*roles]
+    if "query" in asked and pa.types.is_nested(table["query"].type):
+        asked.append(BUCKET)
+    found, rows = memory.count_rows(table, {name: name for name in asked})
+    counted = pa.table({**{name: _narrow(found[name]) for name in asked}, ROWS: rows})
+    if len(counted) == len(table) and _repeats(counted.select(asked)):
+        counted = _counted_again(counted)
+    if BUCKET not in asked:
+        counted = counted.append_column(BUCKET, _of_queries(table, counted))
+    return counted
+
+
+def _repeats(table: pa.Table) -> bool:
+    """Whether a quarter of some rows are there more than once."""
+    some = table.slice(0, SAMPLE)
+    return 4 * len(some.group_by(some.column_names, use_threads=False).aggregate([])) < 3 * len(some)
+
+
+def _of_queries(table: pa.Table, counted: pa.Table) -> pa.Array:
+    """Return the bucket of each counted row, which is that of its query."""
+    if "query" not in counted.column_names:
+        return pa.array(np.zeros(len(counted), np.int32))
+    coded = _narrow(table["query"]).combine_chunks().dictionary_encode(null_encoding="encode")
+    buckets = np.zeros(len(coded.dictionary), np.int32)
+    buckets[coded.indices.to_numpy(zero_copy_only=False)] = table[BUCKET].to_numpy()
+    known = coded.dictionary.cast(counted["query"].type)
+    return pa.array(buckets[pc.index_in(counted["query"], known).to_numpy(zero_copy_only=False)])
+
+
+def _packed(table: pa.Table) -> pa.RecordBatch:
     bucket = table[BUCKET].to_numpy()
     sorter = np.argsort(bucket.astype(np.uint16) if bucket.max() < 1 << 16 else bucket, kind="stable")
     columns = {name: _narrow(table[name]) for name in table.column_names if name != BUCKET}
@@ -66,7 +120,7 @@ def _packed(table: pa.Table, roles: Sequence[str], counting: bool) -> pa.RecordB
     return pa.record_batch([pa.array(ordered[begin], pa.int32()), pa.array(blocks, pa.binary())], schema=PACKED)
 
 
-def _narrow(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _narrow(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return a column as it is sent: integers in as few bytes as they need, texts plain."""
     kind = column.type
     if pa.types.is_dictionary(kind):

@@ -25,6 +25,8 @@ from concordant.progress import know, stage
 
 ENGINES = ("duckdb", "memory", "spark")
 LARGE = 8 << 20
+SMALL = 1 << 27
+"""Bytes of files that are no work to speak of for Spark."""
 WIDE = 1000
 """Columns of a CSV file that DuckDB reads: it has to be told of each, at a cost that grows faster than their number."""
 TEXT = ("csv", "tsv", "json")
@@ -191,6 +193,12 @@ def open_log(
     return _on_spark(log, engine, memory_limit, threads, master)
 
 
+def _brief(log: Log) -> bool:
+    """Whether the files of a log are so small that Spark's Java has little to do."""
+    sizes = [path.stat().st_size for path in log.paths if path.is_file()]
+    return bool(sizes) and sum(sizes) < SMALL
+
+
 def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
     settings = duckdb.Settings()
     if sniffed(log.parts[0] if log.parts else log).format == "run":
@@ -200,7 +208,7 @@ def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | No
         engine = log.table.sparkSession
     if isinstance(engine, str | None):
         session = import_module("concordant.io.engines.spark_session").session(
-            master, memory_limit=memory_limit, threads=threads
+            master, memory_limit=memory_limit, threads=threads, brief=_brief(log)
         )
     elif master is not None or memory_limit is not None or threads is not None:
         raise UsageError("master, memory_limit and threads are settings of a new Spark session, and one is given")

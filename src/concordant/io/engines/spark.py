@@ -169,7 +169,7 @@ def told(log: Log) -> Iterator[None]:
         ours = re.findall(r"concordant\.errors\.InputError: (.+)", said)
         if ours:
             raise Unread(f"{log.name}: {ours[-1].strip()}") from None
-        if log.format in ("csv", "tsv", "json") and any(word in said for word in BROKEN_TEXT):
+        if is_broken_text(log, said):
             raise Unread(f"{log.name}: cannot be read: {telling_line(said)}") from None
         if found := TOO_LARGE.search(said):
             raise InputError(
@@ -179,6 +179,11 @@ def told(log: Log) -> Iterator[None]:
         if "OutOfMemoryError" in said or "MEMORY" in said:
             raise InputError(f"{log.name}: Spark needs more memory: {telling_line(said)}; raise memory_limit") from None
         raise InputError(f"{log.name}: Spark cannot read it: {telling_line(said)}") from None
+
+
+def is_broken_text(log: Log, said: str) -> bool:
+    """Whether Spark says of a text file that it cannot read it."""
+    return log.format in ("csv", "tsv", "json") and any(word in said for word in BROKEN_TEXT)
 
 
 def chain(error: BaseException) -> str:
@@ -200,9 +205,10 @@ def chain(error: BaseException) -> str:
 
 def telling_line(said: str) -> str:
     """Return the most telling line of what Spark said: the first with an error class, else the last."""
+    said = said.split("JVM stacktrace:")[0]  # which a server of Spark Connect adds
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     chosen = next((line for line in reversed(lines) if "[" in line and "SQLSTATE" in line), lines[-1] if lines else "?")
-    return re.sub(r"\s*SQLSTATE: \w+|^[\w.$]+(?:Exception|Error): ", "", chosen)[:240].rstrip(". ")
+    return re.sub(r"\s*SQLSTATE: \w+|^[\w.$]+(?:Exception|Error): |^\([\w.$]+\) ", "", chosen)[:240].rstrip(". ")
 
 
 def lacking(said: str) -> str | None:

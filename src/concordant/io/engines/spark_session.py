@@ -45,6 +45,8 @@ KNOWN = re.compile(rf"{LOCAL.pattern}|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s|
 ALLOWED = "local[N], spark://HOST:PORT, yarn, k8s://https://HOST:PORT or sc://HOST:PORT (Spark Connect)"
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:I?B)?", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+BRIEF = "-XX:TieredStopAtLevel=1"
+"""An option of Java for short work: nothing is compiled twice, which else takes as much time as the work."""
 SMALLEST = 512
 """MiB that a JVM of Spark needs to begin (it asks for 1.5 times 300 MB)."""
 
@@ -70,13 +72,15 @@ def session(
     memory_limit: str | None = None,
     threads: int | None = None,
     patience: float = PATIENCE,
+    brief: bool = False,
 ) -> SparkSession:
     """Return the active Spark session, or make one for a master (default: all cores of this machine).
 
     A session that is active already is used as it is; it is never stopped and none of its settings are changed. One
     that is made here writes its log nowhere and ends with the process. ``memory_limit`` ('4GB') and ``threads`` are
     the memory and the cores of the driver of a local master (default: half of the machine's memory, all cores), and
-    of each executor of another master (default: what the cluster says).
+    of each executor of another master (default: what the cluster says). ``brief`` says that Java has little to do,
+    so that a local master need not compile its work well.
 
     Errors: UsageError for PySpark or Java 17 that is missing, a master that cannot be understood, options that differ
     from the session that is active; InputError for a master that does not run an empty job in ``patience`` seconds,
@@ -97,7 +101,8 @@ def session(
     if LOCAL.fullmatch(settings["spark.master"]):
         patience = max(patience, AT_HOME)
     _knock(settings["spark.master"], min(KNOCK, patience))
-    _Made.session, _Made.settings = _within(patience, settings), wanted
+    brief = brief and LOCAL.fullmatch(settings["spark.master"]) is not None
+    _Made.session, _Made.settings = _within(patience, settings, BRIEF if brief else ""), wanted
     atexit.register(_stop, _Made.session)
     return _Made.session
 
@@ -249,12 +254,12 @@ def _knock(master: str, seconds: float, name: str | None = None) -> None:
     raise InputError(f"the Spark master {name} does not answer: {why}")
 
 
-def _within(patience: float, settings: dict[str, str]) -> SparkSession:
+def _within(patience: float, settings: dict[str, str], java: str = "") -> SparkSession:
     """Make a session and run an empty job, in bounded time; a Java process that is late is ended."""
     _check_java()
     with without_pandas_warning(), suppress(ImportError):
         import_module("pyspark.testing")  # PySpark loads it in passing, and warns then
-    attempt = _Attempt(settings)
+    attempt = _Attempt(settings, java)
     attempt.start()
     try:
         attempt.join(patience)
@@ -275,9 +280,11 @@ def _within(patience: float, settings: dict[str, str]) -> SparkSession:
 class _Attempt(threading.Thread):
     """The making of a session, which may take for ever."""
 
-    def __init__(self, settings: dict[str, str]) -> None:
+    def __init__(self, settings: dict[str, str], java: str) -> None:
         super().__init__(daemon=True)
         self.settings = settings
+        self.java = java
+        """Options of the Java process, before those of the environment."""
         self.made: Any = None
         self.failed = ""
         self.late = False
@@ -289,7 +296,8 @@ class _Attempt(threading.Thread):
         try:
             conf = SparkConf(loadDefaults=False).setAll(list(self.settings.items()))
             if SparkContext._gateway is None:
-                gateway = launch_gateway(conf, {"stdout": self.said, "stderr": self.said})
+                with _environment("JDK_JAVA_OPTIONS", f"{self.java} {os.environ.get('JDK_JAVA_OPTIONS', '')}".strip()):
+                    gateway = launch_gateway(conf, {"stdout": self.said, "stderr": self.said})
                 if self.late:
                     _end(gateway.proc)
                     return
@@ -318,6 +326,21 @@ class _Attempt(threading.Thread):
         self.said.close()
         told = [found[1] for line in lines if (found := re.search(r"(?:Exception: |Error: | ERROR \S+ )(.+)", line))]
         return f": {told[-1].strip()[:200]}" if told else ""
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable of the environment for a while, where there is a value."""
+    before = os.environ.get(name)
+    if value:
+        os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ[name] = before
+        elif value:
+            del os.environ[name]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

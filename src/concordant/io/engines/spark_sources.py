@@ -108,10 +108,14 @@ def _header(log: Log, session: SparkSession) -> tuple[str, ...]:
     first = _lines(log, session).first()
     if first is None:
         raise InputError(f"{log.name}: the file is empty")
-    columns = tuple(next(csv.reader([first["value"].removeprefix("\ufeff").rstrip("\r")], delimiter=log.delimiter)))
+    columns = _fields(first["value"], log)
     if again := twice(columns):
         raise InputError(f"{log.name}: the header names {again[0]!r} more than once")
     return columns
+
+
+def _fields(line: str, log: Log) -> tuple[str, ...]:
+    return tuple(next(csv.reader([line.removeprefix("\ufeff").rstrip("\r")], delimiter=log.delimiter), []))
 
 
 def _keys(log: Log, session: SparkSession) -> tuple[str, ...]:
@@ -206,8 +210,9 @@ def _parquet(shape: Shape, columns: Sequence[str], session: SparkSession, *, bes
     for place, column in enumerate(columns):
         kind = kinds[column]
         nanos = pa.types.is_timestamp(kind) and kind.unit == "ns"  # Spark has these as integers
-        value = f"timestamp_micros(c{place} div 1000)" if nanos else f"c{place}"
-        names.append(f"CAST({value} AS TIMESTAMP_NTZ) AS c{place}" if nanos and not kind.tz else f"{value} AS c{place}")
+        micros = f"c{place} div 1000"
+        clock = f"timestampadd(MICROSECOND, {micros}, TIMESTAMP_NTZ'1970-01-01 00:00:00')"  # in no session's time zone
+        names.append(f"{(f'timestamp_micros({micros})' if kind.tz else clock) if nanos else f'c{place}'} AS c{place}")
     return chosen.selectExpr(*names, *([FILE] if beside else []))
 
 
@@ -314,8 +319,9 @@ def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> Data
     """
     lines = _lines(log, session)
     spaced = f'(^|{log.delimiter}) "'
+    place = "named_struct('block', _metadata.file_block_start, 'row', monotonically_increasing_id()) AS place"
     looked = (
-        lines.selectExpr("input_file_name() AS file", "value")
+        lines.selectExpr("_metadata.file_path AS file", "value", place)
         .groupBy("file")
         .agg(
             expr("sum(octet_length(value) - octet_length(replace(value, '\"', ''))) AS quotes"),
@@ -323,12 +329,18 @@ def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> Data
             expr("count_if(instr(value, '\r') BETWEEN 1 AND length(value) - 1) AS returns"),
             expr("count_if(trim(BOTH '\r' FROM value) != '' AND trim(BOTH ' \r\t' FROM value) = '') AS blank"),
             expr(f"count_if(value RLIKE '{spaced}') AS spaced"),
+            expr("min_by(value, place) AS head"),
         )
     )
     quoted = False
     for row in looked.collect():
         if row["broken"]:
             raise Unread(f"{log.name}: {TEXT}")
+        if log.path is None and (header := _fields(row["head"], log)) != log.columns:
+            raise InputError(
+                f"{log.name}: {row['file']} has the columns {few(header)}, and another file there {few(log.columns)}; "
+                "at an address CSV files have one header: write them as Parquet, or read them from a disk"
+            )
         if row["quotes"] % 2:
             raise Unread(f"{log.name}: a quote is opened and never closed")
         if row["returns"] or row["blank"] or row["spaced"]:
