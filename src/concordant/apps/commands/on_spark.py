@@ -54,7 +54,12 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
         return False
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
-    if options.unranked is not None or options.id is not None or is_store(Path(log)) or locate(log).format == "preflib":
+    if (
+        options.unranked is not None
+        or options.id is not None
+        or is_store(Path(log))
+        or locate(log, local=False).format == "preflib"
+    ):
         return False
     reading = asked_of(options)
     with told(log):

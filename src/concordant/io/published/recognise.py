@@ -23,7 +23,7 @@ from concordant.io.published.published import Layout, Published, Scores, Votes
 from concordant.io.published.tables import appraise, mqm, spaced_scores
 from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
-TABLES = ("csv", "tsv", "json", "parquet", "arrow")
+TABLES = ("csv", "tsv", "json", "parquet", "arrow", "stream")
 BESIDE = (".json", ".jsonl", ".eval")
 MOST = 50_000
 """Files and folders inside a folder that are looked at."""
@@ -35,7 +35,7 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     Tables of scores that no layout is known for are left to ``score_tables.tabled``: a log of votes goes first.
     Errors (InputError): a file of a layout that cannot be understood.
     """
-    if log.parts or log.on_spark or log.path is None:
+    if log.parts or log.on_spark or (log.path is None and log.format != "stream"):
         return None
     log = sniffed(log)
     if log.format == "json":
