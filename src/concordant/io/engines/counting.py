@@ -186,6 +186,8 @@ def open_log(
 
 
 def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
+    if log.format == "stream":
+        raise UsageError(f"{log.name}: Spark reads this as a table of its catalogue; name it spark::TABLE")
     settings = duckdb.Settings()
     if sniffed(log.parts[0] if log.parts else log).format == "run":
         raise UsageError(f"{log.name}: runs are read on one machine; leave out the engine spark")
@@ -202,8 +204,6 @@ def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | No
         session = engine
     if log.on_spark:
         return Counter(spark.with_columns(log, session), "spark", settings, session)
-    if log.format == "stream":
-        raise UsageError(f"{log.name}: Spark reads this as a table of its catalogue; name it spark::TABLE")
     log = with_columns(log)
     if log.format in ("database", "relation"):
         table = duckdb.table(log, log.columns, settings)

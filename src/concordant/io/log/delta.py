@@ -13,8 +13,6 @@ from concordant.errors import InputError, Unavailable
 from concordant.io.log.objects import ACCESS, is_object
 from concordant.io.log.stream import Stream, library
 
-FOLDER = "_delta_log"
-
 
 class DeltaTable(Stream):
     """A version of a Delta table, the newest where none is named. Rows that are marked as deleted are not in it.
@@ -27,6 +25,9 @@ class DeltaTable(Stream):
     def __init__(self, address: str, name: str, version: int | None = None) -> None:
         self.name = name
         self._library = library("deltalake", "delta", f"{name}: a Delta table")
+        if (odd := re.search("%25[0-9A-Fa-f]{2}", address)) is not None:
+            taken = f"%{odd[0][3:]}"
+            raise InputError(f"{name}: deltalake takes {taken} in the path of a Delta table for a letter; rename it")
         options = {"AWS_ALLOW_HTTP": "true"} if is_object(address) and _plain_http() else None
         try:
             self._table = self._library.DeltaTable(address, version=version, storage_options=options)
@@ -57,11 +58,12 @@ class DeltaTable(Stream):
             raise self._refused(error) from None
 
     def _refused(self, error: Exception, version: int | None = None) -> InputError | Unavailable:
-        said = " ".join(str(error).split())
+        said = " ".join(re.sub("\x1b\\[[0-9;]*m", "", str(error)).split())
         if version is not None and "version" in said.lower() and "Generic" in said:
             return InputError(f"{self.name}: a Delta table without a version {version}")
-        if any(word in said for word in ACCESS) or "error sending request" in said or "retries" in said:
-            return Unavailable(f"{self.name}: a Delta table whose store does not answer as it should: {said[-200:]}")
+        if any(word in said for word in (*ACCESS, "HTTP error", "error sending request", "Server returned")):
+            said = said[max(said.rfind(word) for word in ("Server returned", "HTTP error", "Generic", "Error")) :]
+            return Unavailable(f"{self.name}: a Delta table whose store does not answer as it should: {said[:200]}")
         if (missing := re.search(r"Object at location (\S.*?) not found", said)) is not None:
             return InputError(f"{self.name}: a Delta table of which a file is missing: {os.path.basename(missing[1])}")
         return InputError(f"{self.name}: a Delta table that cannot be read: {_core(said)}")

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,19 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError, few
 from concordant.io.log import delta, iceberg
 from concordant.io.log.disk import check_regular, open_regular
-from concordant.io.log.lakes import Found, Several, folder_columns, is_pattern, matched, packed_twice, walked
+from concordant.io.log.lakes import (
+    DELTA,
+    DESCRIBES,
+    METADATA,
+    Found,
+    Several,
+    folder_columns,
+    is_pattern,
+    kind_of_table,
+    matched,
+    packed_twice,
+    walked,
+)
 from concordant.io.log.objects import Copy, Place, Remote, RemoteParquet, copies, found_at, is_object
 from concordant.preferences.notes import Note
 
@@ -178,7 +191,7 @@ def locate(source: str | os.PathLike[str], *, many: bool = True, local: bool = T
         return Log(table, "catalogue", table=table)
     if mark and before == "iceberg" and table:
         name, version = _versioned(table)
-        return _of_table(given, iceberg.IcebergTable(name, version, identifier=name))
+        return _of_table(given, iceberg.IcebergTable(given, version, identifier=name))
     if mark and not Path(given).exists():
         path = _existing(Path(before), what="database")
         return Log(f"{path.name}::{table}", "database", path=path, table=table)
@@ -187,19 +200,15 @@ def locate(source: str | os.PathLike[str], *, many: bool = True, local: bool = T
     name, version = (given, None) if os.path.lexists(given) else _versioned(given)
     path = _existing(Path(name if os.path.isdir(name) else given), folder=many)
     if not path.is_dir():
-        return _metadata(str(path), path.name) if path.name.endswith(iceberg.ENDING) else _file(path)
+        return _metadata(str(path.absolute()), path.name) if path.name.endswith(DESCRIBES) else _file(path)
     name = path.name or path.resolve().name or str(path)
-    if (path / delta.FOLDER).is_dir():
-        return _of_table(name, delta.DeltaTable(str(path.absolute()), name, version))
-    if (found := iceberg.newest(_names(path / iceberg.FOLDER), name)) is not None:
-        return _metadata(str(path.absolute() / iceberg.FOLDER / found), name, version)
+    if (kind := kind_of_table(path)) == "Delta":
+        return _of_table(name, delta.DeltaTable(path.absolute().as_uri(), name, version))
+    if kind and (found := iceberg.newest(os.listdir(path / METADATA), name)) is not None:
+        return _metadata(str(path.absolute() / METADATA / found), name, version)
     if version is not None:
         raise InputError(f"{given}: {name} has no versions; it is no Delta and no Iceberg table")
     return _of_files(name, walked(path), given)
-
-
-def _names(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() and os.access(folder, os.R_OK) else []
 
 
 def _versioned(given: str) -> tuple[str, int | None]:
@@ -230,7 +239,7 @@ def _in_store(given: str, *, many: bool, whole: bool) -> Log:
     if not info.is_file:
         return _of_files(shown, found_at(place, info, many=many), "" if glob.has_magic(name) else shown, whole=whole)
     here = place.remote(info)
-    if here.name.endswith(iceberg.ENDING):
+    if here.name.endswith(DESCRIBES):
         return _metadata(shown, shown)
     copied = [here] if _is_copied(here, whole) and here.size else []
     return _file(here, dict(zip(copied, copies(copied), strict=True)))
@@ -239,10 +248,10 @@ def _in_store(given: str, *, many: bool, whole: bool) -> Log:
 def _table_in_store(place: Place, name: str, version: int | None) -> Log | None:
     """Return the Delta or Iceberg table in a folder of an object store; None where there is none."""
     shown = f"{place.begin}{name}"
-    if place.info(f"{name}/{delta.FOLDER}".lstrip("/")).type:
-        return _of_table(shown, delta.DeltaTable(shown, shown, version))
-    found = iceberg.newest(place.names(f"{name}/{iceberg.FOLDER}".lstrip("/")), shown)
-    return None if found is None else _metadata(f"{shown}/{iceberg.FOLDER}/{found}", shown, version)
+    if place.info(f"{name}/{DELTA}".lstrip("/")).type:
+        return _of_table(shown, delta.DeltaTable(place.begin + quote(name), shown, version))
+    found = iceberg.newest(place.names(f"{name}/{METADATA}".lstrip("/")), shown)
+    return None if found is None else _metadata(f"{shown}/{METADATA}/{found}", shown, version)
 
 
 def files_of(source: str | os.PathLike[str]) -> list[tuple[str, str]]:
@@ -360,21 +369,22 @@ def _is_copied(file: Remote, whole: bool) -> bool:
 
 def _file(path: Path | Remote, made: Mapping[Remote, Copy] = {}) -> Log:
     ending, gzipped = _ending(path)
+    name = path.address if isinstance(path, Remote) else path.name
     if ending in DATABASES:
-        raise InputError(f"{path.name}: name the table in the database, as {path.name}::TABLE")
+        raise InputError(f"{name}: name the table in the database, as {path.name}::TABLE")
     form = "txt" if ending == ".txt" else ENDINGS.get(ending)
     if form is None:
         known = ", ".join([*ENDINGS, ".txt", ".duckdb::TABLE"])
-        raise InputError(f"{path.name}: unknown ending {ending!r}; known: {known} (.csv, .tsv, .jsonl also with .gz)")
+        raise InputError(f"{name}: unknown ending {ending!r}; known: {known} (.csv, .tsv, .jsonl also with .gz)")
     if gzipped and form not in ZIPPABLE:
-        raise InputError(f"{path.name}: {ending} is not read from gzip; unpack it first")
+        raise InputError(f"{name}: {ending} is not read from gzip; unpack it first")
     if _size(path) == 0:
-        raise Empty(f"{path.name}: the file is empty")
+        raise Empty(f"{name}: the file is empty")
     if not isinstance(path, Remote):
-        return Log(path.name, form, path=path, gzipped=gzipped)
+        return Log(name, form, path=path, gzipped=gzipped)
     if path not in made:
-        return Log(path.address, "stream", table=RemoteParquet(path))
-    return Log(path.address, form, path=made[path].path, gzipped=gzipped, copy=made[path])
+        return Log(name, "stream", table=RemoteParquet(path))
+    return Log(name, form, path=made[path].path, gzipped=gzipped, copy=made[path])
 
 
 def _address(given: str) -> Log:

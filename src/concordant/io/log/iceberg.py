@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -13,9 +14,17 @@ from concordant.errors import ConcordantError, InputError, Unavailable
 from concordant.io.log.objects import ACCESS
 from concordant.io.log.stream import Stream, library
 
-FOLDER = "metadata"
-ENDING = ".metadata.json"
+ENVIRONMENT = {
+    "s3.endpoint": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
+    "s3.region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
+}
+"""What pyiceberg calls what Arrow itself takes from the environment; a catalogue has its own configuration."""
 NUMBER = re.compile(r"v?(\d+)(?:-[^/]*)?(?:\.gz)?\.metadata\.json")
+
+
+def _of_environment() -> dict[str, str]:
+    there = {name: [os.environ[one] for one in several if os.environ.get(one)] for name, several in ENVIRONMENT.items()}
+    return {name: values[0] for name, values in there.items() if values}
 
 
 def newest(names: Sequence[str], folder: str) -> str | None:
@@ -55,7 +64,7 @@ class IcebergTable(Stream):
         )
         try:
             if metadata:
-                table = tables.StaticTable.from_metadata(metadata)
+                table = tables.StaticTable.from_metadata(metadata, properties=_of_environment())
             else:
                 catalog, _, rest = (
                     identifier.partition(".") if identifier.count(".") > 1 else ("default", "", identifier)

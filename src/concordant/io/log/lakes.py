@@ -17,7 +17,9 @@ UNFINISHED = ("._copying_", ".tmp", ".temp", ".inprogress", ".partial", ".part",
 CHECKSUM = ".crc"
 NONE = "__HIVE_DEFAULT_PARTITION__"
 """How Hive and Spark write that a value is missing."""
-TABLE = "_delta_log"
+DELTA = "_delta_log"
+METADATA, DESCRIBES = "metadata", ".metadata.json"
+"""The folder of an Iceberg table that says what it is, and the ending of the files in it that do."""
 
 
 class Several(str):
@@ -50,6 +52,23 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(CHECKSUM)
 
 
+def kind_of_table(folder: Path) -> str:
+    """Return whether a folder is that of a 'Delta' or an 'Iceberg' table; nothing of any other."""
+    if (folder / DELTA).is_dir():
+        return "Delta"
+    metadata = folder / METADATA
+    names = os.listdir(metadata) if metadata.is_dir() and os.access(metadata, os.R_OK) else []
+    return "Iceberg" if any(name.endswith(DESCRIBES) for name in names) else ""
+
+
+def among_others(folder: str, kind: str) -> InputError:
+    """Say that a table with a log of its own lies among files."""
+    article = "an" if kind == "Iceberg" else "a"
+    return InputError(
+        f"{folder}: {article} {kind} table among other files; its files alone do not say its rows: name it"
+    )
+
+
 def walked(folder: Path) -> Found:
     """Return the files in a folder and in the folders in it. Errors (InputError): a folder that cannot be read."""
     files, unfinished, seen = [], [], {os.path.realpath(folder)}
@@ -59,8 +78,8 @@ def walked(folder: Path) -> Found:
 
     for place, inside, names in os.walk(folder, onerror=fail, followlinks=True):
         here = Path(place)
-        if TABLE in inside:
-            raise InputError(f"{here}: a Delta table among other files, which alone do not say its rows; name it alone")
+        if (kind := kind_of_table(here)) and here != folder:
+            raise among_others(str(here), kind)
         inside[:] = [name for name in inside if not is_hidden(name)]
         for name in list(inside):
             real = os.path.realpath(here / name)

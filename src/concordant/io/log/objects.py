@@ -29,7 +29,7 @@ import pyarrow.parquet
 from pyarrow import fs
 
 from concordant.errors import ConcordantError, InputError, Unavailable
-from concordant.io.log.lakes import UNFINISHED, Found, is_hidden
+from concordant.io.log.lakes import DELTA, DESCRIBES, METADATA, UNFINISHED, Found, among_others, is_hidden
 from concordant.io.log.stream import Stream, in_utc
 from concordant.progress import stage
 
@@ -244,6 +244,12 @@ def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
 def _kept(found: Iterable[tuple[Remote, str]]) -> Found:
     files, unfinished = [], []
     for remote, called in found:
+        folder, _, name = called.rpartition("/")
+        kind = "Delta" * f"/{called}".count(f"/{DELTA}/") or "Iceberg" * (
+            folder.endswith(METADATA) and name.endswith(DESCRIBES)
+        )
+        if kind:
+            raise among_others(remote.address.removesuffix(name), kind)
         if any(is_hidden(part) for part in called.split("/")):
             continue
         if called.lower().endswith(UNFINISHED):

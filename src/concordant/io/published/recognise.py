@@ -17,6 +17,7 @@ from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.log.json_values import json_value
+from concordant.io.log.lakes import kind_of_table
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
 from concordant.io.published.published import Layout, Published, Scores, Votes
@@ -107,6 +108,8 @@ def of_folder(folder: Path) -> Published | None:
     Of a harness that writes both, scores of samples go before their means. Errors (InputError): files of several
     harnesses.
     """
+    if kind_of_table(folder):
+        return None
     name = folder.name or str(folder)
     found: dict[str, list[tuple[Log, Head]]] = {}
     by_name = {layout.name: layout for layout in (*LAYOUTS, *VOTES)}
@@ -117,7 +120,7 @@ def of_folder(folder: Path) -> Published | None:
             continue
         try:
             log = replace(locate(path), name=str(path.relative_to(folder)))
-            head = head_of(log)
+            head = head_of(log) if log.path is not None else None
         except ConcordantError:
             head = None
         layout = None if head is None else _layout(head)
