@@ -13,7 +13,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{code}, says the test</Message></Error>'
+ERROR = (
+    '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{code}, says the test</Message></Error>'
+)
 
 
 @dataclass
@@ -30,7 +32,7 @@ class ObjectStore:
     """The server. ``fault`` looks at each request and returns 'cut', the status and code of an error, or None."""
 
     endpoint: str = ""
-    fault: Callable[[Asked], Any] = lambda asked: None
+    fault: Callable[[Asked], Any] = lambda _: None
     asked: list[Asked] = field(default_factory=list)
     sent: int = 0
     """Bytes of objects that were sent."""

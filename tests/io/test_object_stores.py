@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,14 +32,14 @@ def server() -> Iterator[ObjectStore]:
 @pytest.fixture
 def there(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
     """An empty bucket, ``votes``, on a server without faults, that the environment names."""
-    server.fault = lambda asked: None
+    server.fault = lambda _: None
     server.empty()
     for name, value in environment(server.endpoint).items():
         monkeypatch.setenv(name, value)
     server.asked.clear()
     server.sent = 0
     yield server
-    server.fault = lambda asked: None
+    server.fault = lambda _: None
 
 
 def upload(there: ObjectStore, root: Path, key: str) -> None:
@@ -151,24 +150,57 @@ def test_requests_that_fail_are_repeated(there: ObjectStore, name: str) -> None:
         there.put(f"votes/{name}", VOTES if name.endswith("csv") else packed(2000, 500))
         there.fault = fault
         assert read(f"s3://votes/{name}", engine=engine) == whole
-        there.fault = lambda asked: None
+        there.fault = lambda _: None
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "name", "said"),
     [
-        ("cut", "the store does not answer as it should: AWS Error NETWORK_CONNECTION"),
-        ((503, "SlowDown"), "the store does not answer as it should: AWS Error (SLOW_DOWN|SERVICE_UNAV)"),
-        ((403, "AccessDenied"), "the store refuses access .*; credentials are taken from the environment: AWS_ACCESS"),
+        ("cut", "a.csv", "the store does not answer as it should: AWS Error NETWORK_CONNECTION"),
+        ("cut", "a.parquet", "the store does not answer as it should: AWS Error NETWORK_CONNECTION"),
+        ((503, "SlowDown"), "a.csv", "the store does not answer as it should: AWS Error (SLOW_DOWN|SERVICE_UNAV)"),
+        ((403, "AccessDenied"), "a.parquet", "the store refuses access .*; credentials are taken from the environment"),
+        ((403, "InvalidAccessKeyId"), "a.csv", "the store refuses access .*; credentials are taken from the"),
     ],
 )
-def test_what_does_not_come_whole_is_no_answer(there: ObjectStore, fault: Any, said: str) -> None:
-    there.put("votes/lake/a.parquet", packed(2000, 500))
-    there.put("votes/text/a.csv", b"winner,loser\n" + b"a,b\n" * (5_000 + os.getpid() % 100))
-    there.fault = lambda asked: fault if asked.method == "GET" and "/a." in asked.path else None
-    for address in ("s3://votes/lake", "s3://votes/text/a.csv"):
-        with pytest.raises(Unavailable, match=f"^s3://votes/(lake/a.parquet|text/a.csv): {said}"):
-            read(address)
+def test_what_does_not_come_whole_is_no_answer(there: ObjectStore, fault: Any, name: str, said: str) -> None:
+    there.put(f"votes/lake/{name}", packed(2000, 500) if name.endswith("parquet") else VOTES + b"a,b\n" * 5_000)
+    there.fault = lambda asked: fault if asked.method == "GET" and name in asked.path else None
+    with pytest.raises(Unavailable, match=f"^s3://votes/lake/{name}: {said}"):
+        read("s3://votes/lake")
+
+
+def test_tables_in_a_store(there: ObjectStore, tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    rows = pa.table({"winner": ["a", "b", "c"], "loser": ["b", "c", "a"], "day": ["1", "1", "é =2"]})
+    deltalake.write_deltalake(tmp_path / "delta", rows, partition_by=["day"])
+    deltalake.write_deltalake(tmp_path / "delta", rows, partition_by=["day"], mode="append")
+    upload(there, tmp_path / "delta", "votes/deltas/é =1")
+    for engine in ("duckdb", "memory"):
+        for address, times in (("s3://votes/deltas/é =1", 2), ("s3://votes/deltas/é =1@0", 1)):
+            found = read_log(address, engine=engine, columns={"query": "day"}, pool=False)
+            assert found.preferences.queries.tolist() == ["1", "é =2"]
+            assert len(found.preferences) == 3 * times
+    with pytest.raises(InputError, match=r"^s3://votes/deltas/é =1: a Delta table among other files"):
+        read("s3://votes/deltas")
+    there.fault = lambda asked: (403, "AccessDenied") if "parquet" in asked.path else None
+    with pytest.raises(Unavailable, match=r"a Delta table whose store does not answer as it should: .*403 Forbidden"):
+        read("s3://votes/deltas/é =1")
+    catalogs = pytest.importorskip("pyiceberg.catalog")
+    pytest.importorskip("sqlalchemy")
+    there.fault = lambda _: None
+    settings = {"uri": f"sqlite:///{tmp_path}/c.db", "warehouse": "s3://votes/warehouse", "s3.region": "us-east-1"}
+    catalog = catalogs.load_catalog("there", type="sql", **settings, **{"s3.endpoint": there.endpoint})
+    catalog.create_namespace("ns")
+    table = catalog.create_table("ns.votes", schema=rows.schema)
+    table.append(rows)
+    catalog.engine.dispose()
+    for engine in ("duckdb", "memory"):
+        for address in ("s3://votes/warehouse/ns/votes", table.metadata_location):
+            assert len(read(address, engine=engine)) == 3
+    there.fault = lambda asked: (503, "SlowDown") if asked.method == "GET" and "/data/" in asked.path else None
+    with pytest.raises(Unavailable, match=r"an Iceberg table whose store or catalogue does not answer as it should"):
+        read("s3://votes/warehouse/ns/votes")
 
 
 def test_a_file_that_goes_or_changes_meanwhile(there: ObjectStore) -> None:
@@ -186,11 +218,11 @@ def test_a_file_that_goes_or_changes_meanwhile(there: ObjectStore) -> None:
     for name, data in (("b.csv", VOTES), ("b.parquet", packed(100))):
         there.put(f"votes/{name}/lake/{name}", data)
         there.fault = listed_then(lambda name=name: there.delete(f"votes/{name}/lake/{name}"))
-        with pytest.raises(InputError, match="is not there any more; it was when the store was listed"):
+        with pytest.raises(InputError, match=r"is not there any more; it was when the store was listed"):
             read(f"s3://votes/{name}/lake")
         there.put(f"votes/{name}/lake/{name}", data)
         there.fault = listed_then(lambda name=name, data=data: there.put(f"votes/{name}/lake/{name}", data * 2))
-        with pytest.raises(InputError, match="was changed while it was read, from "):
+        with pytest.raises(InputError, match=r"was changed while it was read, from "):
             read(f"s3://votes/{name}/lake")
 
 

@@ -34,9 +34,7 @@ def judged(*tables: pa.Table, query: str | None = None) -> Preferences:
     """The judgments of some tables, row by row."""
     rows = [row for table in tables for row in table.to_pylist()]
     queries = None if query is None else [str(row[query]) for row in rows]
-    return Preferences.from_comparisons(
-        [row["winner"] for row in rows], [row["loser"] for row in rows], query=queries
-    )
+    return Preferences.from_comparisons([row["winner"] for row in rows], [row["loser"] for row in rows], query=queries)
 
 
 def agrees(source: Any, expected: Preferences, query: str | None = None, said: str = "") -> None:
@@ -76,9 +74,9 @@ def test_a_delta_table_at_each_of_its_versions(here: Path) -> None:
     agrees("votes", newest)
     deltalake.DeltaTable("votes").optimize.compact()
     agrees("votes", newest)
-    with pytest.raises(InputError, match="^votes: a Delta table without a version 99$"):
+    with pytest.raises(InputError, match=r"^votes: a Delta table without a version 99$"):
         read("votes@99")
-    with pytest.raises(InputError, match="no column 'colour'"):
+    with pytest.raises(InputError, match=r"no column 'colour'"):
         read("votes", columns={"query": "colour"})
 
 
@@ -95,14 +93,14 @@ def test_rows_that_are_marked_as_deleted_are_not_read(here: Path) -> None:
 def test_a_delta_table_that_cannot_be_read_is_one_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deltalake.write_deltalake("none", VOTES.slice(0, 0))
     for engine in ENGINES:
-        with pytest.raises(Empty, match="^none: there are no rows$"):
+        with pytest.raises(Empty, match=r"^none: there are no rows$"):
             read("none", engine=engine)
     deltalake.write_deltalake("lake/votes", VOTES)
-    with pytest.raises(InputError, match="^lake/votes: a Delta table among other files"):
+    with pytest.raises(InputError, match=r"^lake/votes: a Delta table among other files"):
         read("lake")
     deltalake.write_deltalake("votes", VOTES)
     shutil.copytree("votes", "t %41 é")
-    with pytest.raises(InputError, match="deltalake takes %41 in the path of a Delta table for a letter"):
+    with pytest.raises(InputError, match=r"deltalake takes %41 in the path of a Delta table for a letter"):
         read("t %41 é")
     shutil.copytree("votes", "t é =x")
     agrees("t é =x", judged(VOTES))
@@ -112,20 +110,25 @@ def test_a_delta_table_that_cannot_be_read_is_one_sentence(here: Path, monkeypat
         with pytest.raises(InputError, match=r"^votes: a Delta table of which a file is missing: part-.*\.parquet$"):
             read("votes", engine=engine)
     (here / "votes/_delta_log" / f"{0:020d}.json").write_text('{"add": ')
-    with pytest.raises(InputError, match="^votes: a Delta table that cannot be read: "):
+    with pytest.raises(InputError, match=r"^votes: a Delta table that cannot be read: "):
         read("votes")
-    with pytest.raises(UsageError, match="Spark reads this as a table of its catalogue"):
+    with pytest.raises(UsageError, match=r"Spark reads this as a table of its catalogue"):
         read("t é =x", engine="spark")
     monkeypatch.setitem(sys.modules, "deltalake", None)
-    with pytest.raises(Unavailable, match=r"needs deltalake, which is not installed: pip install 'concordant\[delta\]'"):
+    with pytest.raises(
+        Unavailable, match=r"needs deltalake, which is not installed: pip install 'concordant\[delta\]'"
+    ):
         read("t é =x")
 
 
-def test_a_store_takes_in_a_table_by_the_ids_of_its_votes(here: Path, capsys: Any) -> None:
+@pytest.mark.usefixtures("here")
+def test_a_store_takes_in_a_table_by_the_ids_of_its_votes(capsys: Any) -> None:
     deltalake.write_deltalake("votes", VOTES)
     with pytest.raises(SystemExit):
         main(["ingest", "votes", "--store", "s.store"])
-    assert "this table changes as a whole, so a store could not tell which of its rows it has" in capsys.readouterr().err
+    assert (
+        "this table changes as a whole, so a store could not tell which of its rows it has" in capsys.readouterr().err
+    )
     main(["ingest", "votes", "--store", "s.store", "--id", "place", "--quiet"])
     new = VOTES.set_column(4, "place", pa.array([6, 7, 8, 9, 10], pa.int32()))
     deltalake.write_deltalake("votes", new, mode="append")
@@ -145,7 +148,7 @@ def catalog(here: Path) -> Any:
     made.engine.dispose()
 
 
-def test_an_iceberg_table_at_each_of_its_snapshots(here: Path, catalog: Any, monkeypatch: Any) -> None:
+def test_an_iceberg_table_at_each_of_its_snapshots(catalog: Any, monkeypatch: Any) -> None:
     from pyiceberg.types import LongType
 
     table = catalog.create_table("ns.votes", schema=VOTES.schema)
@@ -174,34 +177,34 @@ def test_an_iceberg_table_at_each_of_its_snapshots(here: Path, catalog: Any, mon
     monkeypatch.setattr("pyiceberg.catalog.load_catalog", lambda name: {"here": catalog}[name])
     agrees("iceberg::here.ns.votes", newest)
     agrees(f"iceberg::here.ns.votes@{first}", judged(VOTES))
-    with pytest.raises(InputError, match="Table does not exist: ns.nope"):
+    with pytest.raises(InputError, match=r"Table does not exist: ns.nope"):
         read("iceberg::here.ns.nope")
-    with pytest.raises(InputError, match="^votes: an Iceberg table that cannot be read: Snapshot not found: 5$"):
+    with pytest.raises(InputError, match=r"^votes: an Iceberg table that cannot be read: Snapshot not found: 5$"):
         read(f"{folder}@5")
     (file, *_) = [task.file.file_path for task in table.scan().plan_files()]
     Path(file.removeprefix("file://")).unlink()
     for engine in ENGINES:
-        with pytest.raises(InputError, match="^votes: an Iceberg table of which a file is missing: "):
+        with pytest.raises(InputError, match=r"^votes: an Iceberg table of which a file is missing: "):
             read(folder, engine=engine)
 
 
-def test_deletes_of_an_iceberg_table_are_kept_or_refused(here: Path, catalog: Any) -> None:
+def test_deletes_of_an_iceberg_table_are_kept_or_refused(catalog: Any) -> None:
     table = catalog.create_table("ns.votes", schema=VOTES.schema)
     table.append(VOTES)
     mark_iceberg(table, [1, 3])
     agrees("warehouse/ns/votes", judged(VOTES.take([0, 2, 4])))
     mark_iceberg(table, [1], by_equality=True)
     for engine in ENGINES:
-        with pytest.raises(InputError, match="with deletes by equality, which pyiceberg does not read"):
+        with pytest.raises(InputError, match=r"with deletes by equality, which pyiceberg does not read"):
             read("warehouse/ns/votes", engine=engine)
 
 
 def test_an_iceberg_table_that_cannot_be_read_is_one_sentence(here: Path, catalog: Any, monkeypatch: Any) -> None:
     catalog.create_table("ns.none", schema=VOTES.schema)
     for engine in ENGINES:
-        with pytest.raises(Empty, match="^none: there are no rows$"):
+        with pytest.raises(Empty, match=r"^none: there are no rows$"):
             read("warehouse/ns/none", engine=engine)
-    with pytest.raises(InputError, match="an Iceberg table among other files"):
+    with pytest.raises(InputError, match=r"an Iceberg table among other files"):
         read("warehouse")
     metadata = here / "warehouse/ns/none/metadata"
     (first,) = metadata.glob("*.metadata.json")
@@ -209,7 +212,7 @@ def test_an_iceberg_table_that_cannot_be_read_is_one_sentence(here: Path, catalo
     with pytest.raises(InputError, match=r"whose newest metadata are in 2 files \(.*\), of which its catalogue knows"):
         read("warehouse/ns/none")
     (metadata / "00001-x.metadata.json").write_text(json.dumps({"format-version": 2}))
-    with pytest.raises(InputError, match="^none: an Iceberg table that cannot be read: "):
+    with pytest.raises(InputError, match=r"^none: an Iceberg table that cannot be read: "):
         read("warehouse/ns/none")
     monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     with pytest.raises(Unavailable, match=r"not installed: pip install 'concordant\[iceberg\]'"):
@@ -217,7 +220,7 @@ def test_an_iceberg_table_that_cannot_be_read_is_one_sentence(here: Path, catalo
     plain = here / "plain"
     plain.mkdir()
     (plain / "x.csv").write_text("winner,loser\na,b\n")
-    with pytest.raises(InputError, match="^plain@3: plain has no versions; it is no Delta and no Iceberg table$"):
+    with pytest.raises(InputError, match=r"^plain@3: plain has no versions; it is no Delta and no Iceberg table$"):
         read("plain@3")
     (here / "plain@3").mkdir()
     shutil.copy(plain / "x.csv", here / "plain@3")

@@ -62,7 +62,10 @@ class DeltaTable(Stream):
         if version is not None and "version" in said.lower() and "Generic" in said:
             return InputError(f"{self.name}: a Delta table without a version {version}")
         if any(word in said for word in (*ACCESS, "HTTP error", "error sending request", "Server returned")):
-            said = said[max(said.rfind(word) for word in ("Server returned", "HTTP error", "Generic", "Error")) :]
+            place = next(
+                (at for word in ("Server returned", "HTTP error", "error sending") if (at := said.find(word)) >= 0), 0
+            )
+            said = said[place:].split(": <?xml")[0]
             return Unavailable(f"{self.name}: a Delta table whose store does not answer as it should: {said[:200]}")
         if (missing := re.search(r"Object at location (\S.*?) not found", said)) is not None:
             return InputError(f"{self.name}: a Delta table of which a file is missing: {os.path.basename(missing[1])}")

@@ -244,12 +244,9 @@ def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:
 def _kept(found: Iterable[tuple[Remote, str]]) -> Found:
     files, unfinished = [], []
     for remote, called in found:
-        folder, _, name = called.rpartition("/")
-        kind = "Delta" * f"/{called}".count(f"/{DELTA}/") or "Iceberg" * (
-            folder.endswith(METADATA) and name.endswith(DESCRIBES)
-        )
-        if kind:
-            raise among_others(remote.address.removesuffix(name), kind)
+        for kind, inside in (("Delta", f"/{DELTA}/"), ("Iceberg", f"/{METADATA}/")):
+            if inside in f"/{called}" and (kind == "Delta" or called.endswith(DESCRIBES)):
+                raise among_others(remote.address.rpartition(inside)[0], kind)
         if any(is_hidden(part) for part in called.split("/")):
             continue
         if called.lower().endswith(UNFINISHED):
