@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+HOST = "127.0.0.1"
 ERROR = (
     '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>{code}, says the test</Message></Error>'
 )
@@ -90,9 +91,9 @@ def object_store() -> Iterator[ObjectStore]:
     logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
     there = ObjectStore()
     there.app = server.DomainDispatcherApplication(server.create_backend_app)
-    running = make_server("127.0.0.1", 0, there, threaded=True)
+    running = make_server(HOST, 0, there, threaded=True)
     running.daemon_threads = True
-    there.endpoint = f"http://127.0.0.1:{running.server_port}"
+    there.endpoint = f"http://{HOST}:{running.server_port}"
     thread = threading.Thread(target=running.serve_forever, daemon=True)
     thread.start()
     try:

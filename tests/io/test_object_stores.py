@@ -17,7 +17,7 @@ from concordant.apps.commands import main
 from concordant.errors import InputError, Unavailable
 from concordant.io.read import read, read_log
 from lake_files import drawn_lake
-from object_store import Asked, ObjectStore, environment, object_store
+from object_store import HOST, Asked, ObjectStore, environment, object_store
 from seeds import seed
 
 VOTES = b"winner,loser\na,b\nb,c\nc,a\na,c\n"
@@ -250,7 +250,7 @@ def test_commands(there: ObjectStore, tmp_path: Path, monkeypatch: pytest.Monkey
     main(["ingest", "s3://votes/lake/", "--store", "s.store"])
     assert capsys.readouterr().err.count("known already, nothing taken in") == 2
     assert read("s.store") == read("s3://votes/lake/")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{HOST}:9")
     for address, status in (("s3://votes/lake/", 5), ("s3:///x.csv", 2)):
         with pytest.raises(SystemExit) as ended:
             main(["rank", address, "--exit-status", "detailed"])
