@@ -23,7 +23,7 @@ from benchmarks.near_pairs import near_pairs
 from benchmarks.ranked_lists import ranked_lists
 from benchmarks.scale import scale
 from benchmarks.serve import served
-from benchmarks.spark_scale import on_spark
+from benchmarks.spark_scale import fit_on_spark, on_spark
 
 CASES = cases.CASES | {
     "graded-lists": graded_lists,
@@ -35,6 +35,7 @@ CASES = cases.CASES | {
     "near-pairs": near_pairs,
     "scale": scale,
     "spark": on_spark,
+    "spark-fit": fit_on_spark,
     "serve": served,
 }
 HERE = Path(__file__).resolve().parent
@@ -86,7 +87,7 @@ def _options() -> argparse.Namespace:
         choices=[*CASES, "all"],
         metavar="CASE",
         help="1 … 7, rankings, graded-lists, ranked-lists, learning, boosting, audit, auc, near-pairs, scale, spark, "
-        "serve",
+        "spark-fit, serve",
     )
     parser.add_argument("--scale", type=float, default=1.0, help="smaller inputs, to see that it works")
     parser.add_argument("--folder", help="where the inputs are written and kept (default: a temporary folder)")

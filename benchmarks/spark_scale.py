@@ -1,9 +1,10 @@
 """``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
+``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 
-Every contender is the command ``concordant rank FILE --interval none`` in a process of its own, from its start to the
-ranking in a file. Memory is the sum over its processes of what each has for itself and its part of what they share
-(PSS), the largest seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON
-for each contender.
+Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
+features) in a process of its own, from its start to the ranking or model in a file. Memory is the sum over its
+processes of what each has for itself and its part of what they share (PSS), the largest seen, for Java and for Python
+apart; bytes shuffled come from Spark's log of events. One line of JSON for each contender.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet
 
 from benchmarks.cases import Case, Row
 from benchmarks.measure import load, machine
-from benchmarks.votes import write_queries, write_scattered
+from benchmarks.votes import write_features, write_queries, write_scattered
+from concordant.apps.models.saving import load_model
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 PYTHON = "3g"
@@ -41,6 +45,53 @@ def main(file: str, masters: list[str]) -> None:
         first = first or figures
         figures["times the first"] = round(figures["seconds"] / first["seconds"], 2)
         print(json.dumps({"master": master, "judgments": judgments, **figures}), flush=True)
+
+
+def fits(folder: Path, rows: int, masters: list[str]) -> None:
+    """Measure the default fit of so many comparisons of 10^4 queries × 50 items with 10 features by each contender."""
+    print(json.dumps(machine()), flush=True)
+    log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
+    features = write_features(folder / "features-10000-50.parquet", 10_000, 50)
+    for master, figures in fitted(log, features, folder, masters, rows):
+        print(json.dumps({"fit": master, "judgments": rows, **figures}), flush=True)
+
+
+def fit_on_spark(folder: Path, scale: float) -> Case:
+    """The default fit of 10^8 comparisons of 10^4 queries × 50 items, 10 features, on Spark and by one process."""
+    rows = int(1e8 * scale)
+    case = Case(f"default fit of {rows:,} comparisons, 10,000 queries × 50 items, Spark beside one process")
+    log = write_queries(folder / f"queries-{rows}-10000-50.parquet", rows, 10_000, 50)
+    features = write_features(folder / "features-10000-50.parquet", 10_000, 50)
+    apart = 0.0
+    for master, figures in fitted(log, features, folder, ["duckdb", "local[2]"], rows):
+        result = {"best": figures["seconds"], "first": figures["seconds"], "busy": figures["processor"]}
+        note = "" if master == "duckdb" else _note(figures)
+        case.rows.append(Row(f"concordant fit, {master}", result | {"peak": float(figures["peak MiB"]["all"])}, note))
+        print(f"    {master}: {figures}", flush=True)
+        apart = max(apart, figures["coefficients apart"])
+    case.bar("local[2] / one process, time", case.rows[1].seconds / case.rows[0].seconds, "×", most=4)
+    case.bar("coefficients apart, of the largest", apart, "", most=1e-8)
+    return case
+
+
+def fitted(
+    log: Path, features: Path, folder: Path, masters: Sequence[str], rows: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the figures of each contender's default fit, and how far its coefficients are from the first's."""
+    first: tuple[float, np.ndarray] | None = None
+    for master in masters:
+        with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
+            figures = contender(str(log), master, Path(own), rows, str(features))
+            theta = coefficients(Path(own) / "model")
+        first = first or (figures["seconds"], theta)
+        figures["times the first"] = round(figures["seconds"] / first[0], 2)
+        figures["coefficients apart"] = float(np.abs(theta - first[1]).max() / np.abs(first[1]).max())
+        yield master, figures
+
+
+def coefficients(model: Path) -> np.ndarray:
+    """The coefficients of a saved model, raw."""
+    return np.asarray(load_model(str(model)).coef_)
 
 
 def on_spark(folder: Path, scale: float) -> Case:
@@ -75,21 +126,24 @@ def _note(figures: dict[str, Any]) -> str:
     )
 
 
-def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str, Any]:
-    """Rank once; seconds, seconds of the processor, memory and what was shuffled."""
+def contender(file: str, master: str, folder: Path, judgments: int, features: str = "") -> dict[str, Any]:
+    """Rank (or, with features, fit) once; seconds, seconds of the processor, memory and what was shuffled."""
     environment = dict(os.environ)
-    arguments = [sys.executable, "-m", "concordant", "rank", file, "--interval", "none", "-q"]
+    work = ["fit", "-f", features, "-m", str(folder / "model")] if features else ["rank", "--interval", "none"]
+    arguments = [sys.executable, "-m", "concordant", work[0], file, "-q", *work[1:]]
+    if not features:
+        arguments += ["-o", str(folder / "ranking.parquet")]
     if master != "duckdb":
         environment |= settings(folder)
         arguments += ["--engine", "spark", "--master", master]
     begin = time.perf_counter()
-    process = subprocess.Popen([*arguments, "-o", str(folder / "ranking.parquet")], env=environment)
+    process = subprocess.Popen(arguments, env=environment)
     peak = {"java": 0.0, "python": 0.0, "all": 0.0}
-    processor: dict[int, float] = {}
+    processor: dict[tuple[int, str], float] = {}
     while process.poll() is None:
         now = {"java": 0.0, "python": 0.0}
         for number, name, seconds in family(process.pid):
-            processor[number] = seconds
+            processor[number, name] = seconds
             now["java" if name == "java" else "python"] += proportional(number)
         now["all"] = now["java"] + now["python"]
         peak = {part: max(peak[part], now[part]) for part in peak}
@@ -100,10 +154,12 @@ def contender(file: str, master: str, folder: Path, judgments: int) -> dict[str,
     figures = {
         "seconds": round(seconds, 1),
         "processor": round(sum(processor.values()), 1),
+        "of it Java": round(sum(seconds for (_, name), seconds in processor.items() if name == "java"), 1),
         "peak MiB": {part: round(size) for part, size in peak.items()},
         "load": load(),
-        "rows": pyarrow.parquet.ParquetFile(folder / "ranking.parquet").metadata.num_rows,
     }
+    if not features:
+        figures["rows"] = pyarrow.parquet.ParquetFile(folder / "ranking.parquet").metadata.num_rows
     return figures if master == "duckdb" else figures | shuffled(folder / "events", judgments)
 
 
@@ -192,4 +248,7 @@ def shuffled(folder: Path, judgments: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:] or list(MASTERS))
+    if sys.argv[1] == "fit":
+        fits(Path(sys.argv[2]), int(float(sys.argv[3])), sys.argv[4:] or ["duckdb", "local[2]"])
+    else:
+        main(sys.argv[1], sys.argv[2:] or list(MASTERS))

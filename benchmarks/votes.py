@@ -68,6 +68,19 @@ def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int 
     return path
 
 
+def write_features(path: Path, queries: int, items: int, width: int = 10, *, seed: int = 1) -> Path:
+    """Write query, item and features of the items of ``write_queries``: their abilities in much noise."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(0, SPREAD, (queries, items)).ravel()
+    columns = {"query": np.repeat(np.arange(queries), items), "item": np.tile(np.arange(items), queries)}
+    for place in range(width):
+        columns[f"x{place}"] = ability * rng.normal() + rng.normal(size=len(ability))
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
 def write_scattered(path: Path, rows: int, queries: int, *, items: int = 50, seed: int = 3) -> Path:
     """Write a Parquet log of scattered 64-bit ids: queries of so many items of 10^7, whose judgments hardly repeat."""
     if path.exists():

@@ -11,6 +11,8 @@ the ``session`` that it is given, or in one that it makes for ``master``.
 ``fit``            fits a linear ``AggregationRanker``, with nothing named that of ``concordant fit``
 ``score``          scores and ranks items by a fitted ranker
 ``evaluate``       judges scores by labels
+``audit``          audits the counts of a log, which come to the driver
+``report``         makes the report of them
 ``JudgedQueries``  the queries of a log, to be read once and used often
 =================  ==================================================================================================
 """
@@ -21,20 +23,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concordant.apps.spark.counted import audit, report
     from concordant.apps.spark.frames import JudgedQueries, read
     from concordant.apps.spark.learning import fit, targets
     from concordant.apps.spark.metrics import evaluate
     from concordant.apps.spark.ranking import rank
     from concordant.apps.spark.scoring import score
 
-__all__ = ["JudgedQueries", "evaluate", "fit", "rank", "read", "score", "targets"]
+__all__ = ["JudgedQueries", "audit", "evaluate", "fit", "rank", "read", "report", "score", "targets"]
 
 _HOMES = {
     "JudgedQueries": "frames",
+    "audit": "counted",
     "evaluate": "metrics",
     "fit": "learning",
     "rank": "ranking",
     "read": "frames",
+    "report": "counted",
     "score": "scoring",
     "targets": "learning",
 }

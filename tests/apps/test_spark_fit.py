@@ -110,7 +110,7 @@ CASES: list[tuple[str, Table, Table, dict[str, Any], tuple[int, int]]] = [
         "holes",
         votes(),
         features(holes=True),
-        {"structure": "borda", "order": 20, "log": True, "missing": "mean"},
+        {"structure": "borda", "order": 20, "log": True, "missing": "median"},
         (3, 4),
     ),
     ("clicks", clicks(), features(holes=True), {"order": "all", "missing": "zero", "standardise": False}, (4, 2)),
@@ -172,10 +172,16 @@ def test_files_and_the_command(tmp_path: Path, run: Callable[..., Any]) -> None:
     there = pa.parquet.read_table(tmp_path / "folder")
     assert len(there) == len(plain)
     assert sorted(there["score"].to_pylist()) == sorted(ours["score"].to_pylist())
+    careful = ("--abstain", "0.2", "--gamma", "1.2", "-m", str(tmp_path / "plain"))
+    told = [run(*score, str(tmp_path / "plain.csv"), *careful)[2]]
+    told += [run(*score, str(tmp_path / "ours.csv"), *careful, "--engine", "spark")[2].replace("ours", "plain")]
+    assert told[0] == told[1]
+    plain, ours = (pa.csv.read_csv(tmp_path / f"{name}.csv") for name in ("plain", "ours"))
+    assert set(ours["tier"].to_pylist()) == set(range(1, ITEMS))
+    assert plain.drop_columns("score") == ours.drop_columns("score")
 
 
 REFUSED = [
-    ({"order": "all", "missing": "median"}, "raise, mean or zero"),
     ({"order": "all", "intercept": "one"}, "every query has its own"),
     ({"order": "all", "structure": ["log-odds", "position-based"]}, "cannot tell how often positions are examined"),
     ({"regressor": DecisionTreeRegressor()}, "give the targets"),
@@ -382,13 +388,12 @@ def test_targets_for_a_distributed_trainer(spark: Any) -> None:
     assert np.ptp(guess) > 0.1
 
 
-def test_abstaining_is_refused(tmp_path: Path, run: Callable[..., Any]) -> None:
+def test_abstaining_by_judgments_asks_for_their_features(tmp_path: Path, run: Callable[..., Any]) -> None:
     fitted = AggregationRanker("log-odds", order="all").fit(
         features(), Preferences.from_comparisons(["i1"], ["i0"], ["q0"])
     )
     save_model(fitted, tmp_path / "model")
-    status, out, said = run(
-        *("score", "-m", tmp_path / "model", "-f", "x.csv", "--engine", "spark", "--abstain", "0.2")
-    )
+    given = ("score", "-m", tmp_path / "model", "-f", "x.csv", "--engine", "spark", "--abstain", "0.2")
+    status, out, said = run(*given, "--judgments", "votes.csv")
     assert (status, out) == (2, "")
-    assert said == "error: --abstain is done in memory only: tiers need all items of a query at once\n"
+    assert "needs the features of the items it judges in a file: --judged-features" in said

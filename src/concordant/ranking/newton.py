@@ -98,7 +98,6 @@ class System:
                 )
         self.slope_s = p.prior * s - self._differences(self.pull)
         self.diagonal = np.bincount(p.first, self.curve, nodes) + np.bincount(p.second, self.curve, nodes) + p.prior
-        self.diagonal[self.diagonal < TINY] = 1.0
         self.slope_b = np.zeros((p.graphs, extras))
         self.border = np.zeros((nodes, extras))
         self.flows = np.zeros((pairs, extras))  # the border is their differences at the nodes
@@ -124,6 +123,11 @@ class System:
             self.slope_b[:, last] -= (p.gaps / np.expm1(wide)) @ p.apart
             bend = p.gaps / (4.0 * np.sinh(wide / 2.0) ** 2)
             self.corner[:, last, last] += np.einsum("gk,ki,kj->gij", bend, p.apart, p.apart)
+        self.settle()
+
+    def settle(self) -> None:
+        """Prepare Newton's equations of what ``evaluate`` has found."""
+        self.diagonal[self.diagonal < TINY] = 1.0
         self.inverse = np.asarray(1.0 / self.diagonal, np.float64)
         self.free = self.inverse / self._of_component(self.inverse)
         self.corner_diagonal = np.einsum("gii->gi", self.corner).copy()
@@ -399,12 +403,15 @@ def fit_sparse(problem: Problem, *, tolerance: float, max_iterations: int) -> Fi
     work = problem.sizes + problem.pairs.sizes
     pieces = Ragged.runs((np.cumsum(work) - work) // WORK).slices
     if len(pieces) <= 1:
-        return _fit(problem, tolerance, max_iterations)
-    parts = [_fit(problem.part(p.start, p.stop), tolerance, max_iterations) for p in steps("graphs", pieces)]
+        return fit_system(problem, tolerance, max_iterations)
+    parts = [fit_system(problem.part(p.start, p.stop), tolerance, max_iterations) for p in steps("graphs", pieces)]
     return Fit(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Fit)))
 
 
-def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
+def fit_system(
+    problem: Problem, tolerance: float, max_iterations: int, system_of: Callable[[Problem], System] = System
+) -> Fit:
+    """Minimise by the derivatives that a system has of the problem; ``system_of`` makes it."""
     total, extras = problem.graphs, problem.extras
     end = Fit(
         np.zeros(problem.nodes),
@@ -415,7 +422,7 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
         np.ones(total),
     )
     live = np.arange(total)
-    system = System(problem)
+    system = system_of(problem)
     s = np.zeros(problem.nodes)
     b = np.zeros((total, extras)) if problem.begin is None else problem.begin.copy()
     system.evaluate(s, b)
@@ -447,7 +454,7 @@ def _fit(problem: Problem, tolerance: float, max_iterations: int) -> Fit:
             if len(live) == 0:
                 break
             _, here = system.problem.node_groups.take(stay)
-            system = System(system.problem.take(stay))
+            system = system_of(system.problem.take(stay))
             s, b = s[here], b[stay]
             system.evaluate(s, b)
             last, size, before, relative = last[stay], size[stay], before[stay], relative[stay]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from concordant.apps.commands.abstaining import ALONE
+from concordant.apps.commands.abstaining import careful, said_of
 from concordant.apps.commands.evaluate import mean_row
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
@@ -30,7 +30,7 @@ from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
-from concordant.apps.spark.frames import JudgedQueries, Table
+from concordant.apps.spark.frames import HERE, JudgedQueries, Table
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
 from concordant.errors import ConcordantError, InputError, UsageError
@@ -54,6 +54,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
         return False
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
+    structure = options.structure or "bradley-terry"
     if (
         options.unranked is not None
         or options.id is not None
@@ -66,12 +67,19 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
         with Progress(quiet, f"counting {log}"):
             judged = JudgedQueries.opened(log, **reading)
             if not judged.by_query:
-                return False
+                if _fits(judged):
+                    return False
+                judged = judged.sized()
+                by_pairs = asked["interval"] == "none" and ranking.divisible(judged, structure, asked)
+                if not judged.large or (not by_pairs and judged.large_sizes[0] <= HERE):
+                    return False
             check_grades(options, judged.checks.layout.roles, judged.name)
-            asking = options.pool is None  # perhaps no rankings at all: what reads on one machine settles it
+            # perhaps there are no rankings at all: what reads on one machine settles it
+            asking = options.pool is None and judged.by_query
             if asking and output is not None and is_folder(output) and judged.few_each():
                 return False
-            judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
+            if judged.by_query:
+                judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
             skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
         if refused := judged.checks.stopping(skipped):
             raise InputError(problems(judged.name, refused))
@@ -80,9 +88,9 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
         with Progress(quiet, "ranking queries"):
             try:
-                board, number, notes = _ranked(judged, options.structure or "bradley-terry", asked, output)
+                board, number, notes = _ranked(judged, structure, asked, output)
             except TooLarge:
-                board, number, notes = _ranked(judged.sized(), options.structure or "bradley-terry", asked, output)
+                board, number, notes = _ranked(judged.sized(), structure, asked, output)
             except ConcordantError:
                 if asking and judged.few_each():
                     return False
@@ -102,6 +110,15 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
         else:
             options.say_notes(notes)
     return True
+
+
+def _fits(judged: JudgedQueries) -> bool:
+    """Whether a log of one query has few rows; or cannot be read, which the driver says best."""
+    try:
+        with told(judged.name):
+            return bool(judged.frame.count() <= judged.most)
+    except ConcordantError:
+        return True
 
 
 def _ranked(
@@ -164,11 +181,8 @@ def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
 
     Errors: InputError, UsageError.
     """
-    for name in ("abstain", *ALONE):
-        if getattr(options, name) is not None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is done in memory only: tiers need all items of a query at once"
-            )
+    if options.judgments is not None and options.judged_features is None:
+        raise UsageError("--judgments on Spark needs the features of the items it judges in a file: --judged-features")
     if options.stream is not None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
     output = options.output
@@ -180,6 +194,9 @@ def score(options: ScoreOptions) -> tuple[pa.Table | None, int]:
     ranker = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
     if isinstance(ranker, FoundScorer):
         raise UsageError(f"{options.model} gives a row more than one score, executors one; leave out --engine spark")
+    if (abstaining := careful(ranker, options, names_of(ranker))) is not None:
+        options.say_notes(said_of(abstaining))
+        ranker = abstaining
     with without_pandas_warning(), told(options.features):
         spark = session(options.master, memory_limit=options.memory_limit)
         scored = scoring.score(ranker, options.features, columns=columns_of(options), session=spark)

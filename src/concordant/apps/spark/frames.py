@@ -38,7 +38,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.telling import told
-from concordant.errors import InputError, UsageError, counted
+from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.io.engines import memory
 from concordant.io.engines import spark as engine
 from concordant.io.engines.counting import open_log
@@ -102,7 +102,10 @@ def gathered(made: DataFrame) -> tuple[Reject, ...]:
 TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
-"""Distinct judgments (rows, for lists) beyond which one query is left by the tasks and worked on by the driver."""
+"""Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
+(``splitting``) or worked on by the driver."""
+HERE = 1 << 24
+"""Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
 BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
 Task = Callable[[Preferences], pa.Table]
@@ -128,7 +131,9 @@ class JudgedQueries:
     """Rows of the log."""
     buckets: int = 1
     large: tuple[Any, ...] = ()
-    """Labels of the queries that the driver works on."""
+    """Labels of the queries that no task can hold."""
+    large_sizes: tuple[int, ...] = ()
+    """Distinct judgments (rows, for lists) of each."""
     most: int = MOST
     notes: tuple[str, ...] = ()
     log: Log | None = None
@@ -202,15 +207,19 @@ class JudgedQueries:
         item = next(role for role in ("item", "winner", "left") if role in roles)
         return self._label("query") if self.by_query else pa.string(), self._label(item)
 
-    def table(self, task: Task, schema: pa.Schema) -> DataFrame:
+    def table(
+        self, task: Task, schema: pa.Schema, divided: Callable[[Any], pa.Table | None] | None = None
+    ) -> DataFrame:
         """Return what ``task`` makes of the preferences of all queries, some at a time, in tables of ``schema``.
 
-        Nothing runs before the frame is asked for its rows, but the driver's work on queries that no task can hold.
+        Nothing runs before the frame is asked for its rows, but the work on queries that no task can hold: by
+        ``divided``, which takes a label; where there is none or it returns None, by ``task`` on the driver.
         """
         made = self._tasks(partial(_made, checks=self.checks, most=self.most, task=task, schema=schema), schema)
         for label in self.large:
-            prefs = self._on_driver(label)
-            made = made.unionByName(self.session.createDataFrame(task(prefs).select(schema.names).cast(schema)))
+            rows = None if divided is None else divided(label)
+            rows = task(self._on_driver(label)) if rows is None else rows
+            made = made.unionByName(self.session.createDataFrame(rows.select(schema.names).cast(schema)))
         return made
 
     def rejects(self) -> tuple[Reject, ...]:
@@ -286,14 +295,19 @@ class JudgedQueries:
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)
             sized = replace(self, total=total, log=None, notes=notes, buckets=buckets, most=most)._knowing_words()
-            large = sized._too_large() if largest > most else ()
+            large = sized._too_large() if largest > most else {}
         if not large:
             return sized
         whose = counted(len(large), "query") if self.by_query else "the log, one query,"
-        note = (
-            f"{whose} with more than {most:,} {'distinct judgments' if self.compared else 'rows'}: done by the driver"
+        note = f"{whose} with more than {most:,} {self._unit}: divided among tasks by pairs, or done by the driver"
+        labels = tuple(sorted(large))
+        return replace(
+            sized, large=labels, large_sizes=tuple([large[each] for each in labels]), notes=(*sized.notes, note)
         )
-        return replace(sized, large=large, notes=(*sized.notes, note))
+
+    @property
+    def _unit(self) -> str:
+        return "distinct judgments" if self.compared else "rows"
 
     def _sizes(self) -> tuple[int, int]:
         """Return the number of rows, and of rows of the largest query."""
@@ -304,15 +318,16 @@ class JudgedQueries:
         facts = counts.agg(fn.sum(ROWS), fn.max(ROWS)).collect()[0]
         return int(facts[0] or 0), int(facts[1] or 0)
 
-    def _too_large(self) -> tuple[Any, ...]:
-        """Return the labels of the queries with more distinct judgments (rows, for lists) than a task may hold."""
+    def _too_large(self) -> dict[Any, int]:
+        """Return the queries with more distinct judgments (rows, for lists) than a task may hold, and how many."""
         if not self.by_query:
-            return (None,) if not self.compared or self.frame.distinct().count() > self.most else ()
+            number = self.frame.distinct().count() if self.compared else self.total
+            return {None: number} if number > self.most else {}
         often = self.frame.where("query IS NOT NULL").groupBy("query").count().where(fn.col("count") > self.most)
         if self.compared:
             asked = self.frame.join(fn.broadcast(often.select("query")), "query", "left_semi").distinct()
             often = asked.groupBy("query").count().where(fn.col("count") > self.most)
-        return tuple(sorted(row["query"] for row in often.collect()))
+        return {row["query"]: row["count"] for row in often.collect()}
 
     def _knowing_words(self) -> JudgedQueries:
         """Look up which words for a side are items of the log: a task sees but a part of these."""
@@ -351,7 +366,18 @@ class JudgedQueries:
         return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
 
     def _on_driver(self, label: Any) -> Preferences:
-        """Return the preferences of one query from its counts."""
+        """Return the preferences of one query from its counts. Errors (UsageError): too many for the driver."""
+        number = self.large_sizes[self.large.index(label)]
+        if number > HERE:
+            raise UsageError(
+                f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self._unit}; on "
+                f"Spark one query with more than {HERE:,} is ranked, and turned into targets, where its scores are "
+                "Bradley–Terry's (",
+                Setting("structure", "bradley-terry"),
+                ", comparisons, ties half a win, no covariates) and no intervals are asked for (",
+                Setting("interval", "none"),
+                ")",
+            )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
         with told(self.name):
             if self.compared:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,22 @@ from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
-from concordant.apps.spark.learning_features import FeatureFrame, examine, refuse_twice
+from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.ranking import refuse_estimated
+from concordant.apps.spark.ranking import divided_scores, divisible, refuse_estimated
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.columns import Learned, Summed, TargetSums
-from concordant.learning.rankers.plans import Plan, Recipe, plans_asked
+from concordant.learning.rankers.plans import Plan, Recipe, options_of, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import say
+from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
 WHERE = "is done in memory only; on Spark"
@@ -41,8 +45,6 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         )
     if ranker.intercept != "query":
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own")
-    if ranker.missing_ not in ("raise", "mean", "zero"):
-        raise UsageError(f"missing={ranker.missing_!r} {WHERE} it is raise, mean or zero")
     for structure in ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]:
         if structure != "auto":
             refuse_estimated(structure, ranker.structure_options or {})
@@ -87,7 +89,7 @@ def targets(
     plan, *others = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)
     if others:
         raise UsageError("targets are of one aggregation: give one structure, order, gain and c0, not several or auto")
-    made = judged.table(MakeTargets(plan, Recipe(options, subsets, at, seed)), target_columns(*judged.labels))
+    made = targets_of(judged, plan, Recipe(options, subsets, at, seed))
     weight = fn.col("judgments") / fn.col("size")
     with judged.explained():
         whole = made.agg(fn.sum(weight).alias("weight"), fn.count(fn.lit(1)).alias("rows")).first()
@@ -95,6 +97,34 @@ def targets(
         raise InputError("there are no judgments to learn from")
     weight = weight * fn.lit(whole["rows"] / whole["weight"])
     return made.select("query", "item", "target", weight.alias("weight"))
+
+
+def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
+    """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
+    own = options_of(plan.structure, recipe.options)
+    divided = plan.order == "all" and divisible(judged, plan.structure, own)
+    task = MakeTargets(plan, recipe)
+    by_pairs = partial(_divided, judged, task, own) if divided else None
+    return judged.table(task, target_columns(*judged.labels), by_pairs)
+
+
+def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
+    found = divided_scores(judged, label, options)
+    if found is None:
+        return None
+    shares, fitted = found
+    size = len(shares.items)
+    row = np.arange(size)
+    query = None if label is None else shares.query.take(np.zeros(size, np.int64))
+    some = Preferences.from_comparisons(shares.items.take(row), shares.items.take((row + 1) % size), query=query)
+
+    def known(_: Batch, **__: Any) -> Scores:
+        status, none = np.array([fitted.status], np.int8), np.zeros(1)
+        return Scores(fitted.score, shares.links.component, status, np.zeros(1, np.int64), none)
+
+    table = replace(task, plan=replace(task.plan, structure=known))(some)
+    place = table.column_names.index("judgments")
+    return table.set_column(place, "judgments", pa.repeat(pa.scalar(shares.judgments, pa.int64()), size))
 
 
 def fit(
@@ -118,7 +148,7 @@ def fit(
     Parameters
     ----------
     ranker : an ``AggregationRanker`` with an intercept per query and no regressor: for trees and networks see
-        ``targets``. Its ``missing`` may be 'raise', 'mean' or 'zero'. Left out: one with nothing named.
+        ``targets``. Left out: one with nothing named.
     log : anything that ``read(engine="spark")`` reads.
     features : a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with a column
         of items, optionally of queries (else rows hold for every query), and numeric columns.
@@ -170,7 +200,7 @@ class SparkSums(TargetSums):
     def summed(self, plan: Plan, recipe: Recipe, normaliser: Normaliser) -> Summed:
         judged = self.judged
         table, fitted, rows, said = self._prepared(normaliser)
-        made = judged.table(MakeTargets(plan, recipe), self.schema).persist(StorageLevel.MEMORY_AND_DISK)
+        made = targets_of(judged, plan, recipe).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with judged.explained():
                 facts, judgments = facts_of(made, plan.order)
@@ -216,7 +246,10 @@ class SparkSums(TargetSums):
             found = examine(table, log=normaliser.log)
             found.check(table.name, len(table.names), normaliser.missing)
             refuse_twice(table)
-        fitted = normaliser.with_moments(found.moments, table.names, found.rows)
+            middle = None
+            if normaliser.missing == "median":
+                middle = medians(table, found.moments.present, log=normaliser.log)
+        fitted = normaliser.with_moments(found.moments, table.names, found.rows, middle)
         return table, fitted, found.rows, (*said, *converted)
 
     def _said(self, said: tuple[str, ...], rows: int, used: int, single: int, queries: int) -> tuple[str, ...]:

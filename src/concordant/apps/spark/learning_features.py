@@ -6,7 +6,7 @@ Tasks return small results (counts, a few samples, sums); whatever is refused is
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.frames import PLACE, Table
 from concordant.errors import InputError, Setting
 from concordant.learning.features.matrix import FILL
-from concordant.learning.features.normalising import Moments
+from concordant.learning.features.normalising import Moments, signed_log
 from concordant.learning.features.reading import chosen_columns
 from concordant.preferences.values import CLEAN, MISSING, numbers
 
@@ -214,6 +214,73 @@ def examine(features: FeatureFrame, *, log: bool) -> Examined:
     task = _Examine(features.names, features.keys, log)
     found = features.frame.mapInArrow(task, BLOB).toArrow()["found"].to_pylist()
     return sum((pickle.loads(each) for each in found), Examined(0, 0))
+
+
+DIGIT = 12
+"""Bits of a value that a pass looks at."""
+
+
+@dataclass(frozen=True)
+class _Digits:
+    """The task: how often each next digit occurs among the values that begin with some digits."""
+
+    width: int
+    begins: NDArray[np.uint64]
+    """Shape (2, columns): of the lower and of the upper middle value."""
+    shift: int
+    bits: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = [self.counted(matrix(batch, self.width)[0]) for batch in batches if batch.num_rows]
+        if found:
+            yield _pickled(sum(found))
+
+    def counted(self, X: Floats) -> NDArray[np.int64]:
+        """Return counts of shape (2, columns, digits)."""
+        sign, size = np.uint64(1 << 63), 1 << self.bits
+        key = (np.ascontiguousarray(X) + 0.0).view(np.uint64)
+        key = np.where(key & sign, ~key, key | sign)  # sorts as the values do
+        digit = ((key >> np.uint64(self.shift)) & np.uint64(size - 1)).astype(np.int64)
+        place = digit + size * np.arange(self.width)
+        known = ~np.isnan(X)
+        counts = []
+        for begin in self.begins:
+            above = self.shift + self.bits
+            same = known & (key >> np.uint64(above) == begin >> np.uint64(above)) if above < 64 else known
+            counts.append(np.bincount(place[same], minlength=self.width * size).reshape(self.width, size))
+        return np.array(counts, np.int64)
+
+
+def medians(features: FeatureFrame, present: NDArray[np.int64], *, log: bool) -> Floats:
+    """Return the median of what is there of each column (after the logarithm), as memory has it; 0 where nothing is.
+
+    Its digits are found one after another from counts, in six passes that send a table of 2^13 numbers for each column.
+    """
+
+    def counts(digits: _Digits) -> NDArray[np.int64]:
+        found = features.frame.mapInArrow(digits, BLOB).toArrow()["found"].to_pylist()
+        return np.asarray(sum(pickle.loads(each) for each in found), np.int64)
+
+    return medians_by(counts, present, log=log)
+
+
+def medians_by(
+    counts: Callable[[_Digits], NDArray[np.int64]], present: NDArray[np.int64], *, log: bool = False
+) -> Floats:
+    """Find medians by the counts of their digits."""
+    rank = np.array([np.maximum(present - 1, 0) // 2, present // 2])
+    begins = np.zeros(rank.shape, np.uint64)
+    for shift in (*range(64 - DIGIT, 0, -DIGIT), 0):
+        bits = min(DIGIT, 64 - shift) if shift else 64 % DIGIT
+        total = counts(_Digits(len(present), begins, shift, bits)).cumsum(axis=-1)
+        digit = np.minimum((total <= rank[:, :, None]).sum(axis=-1), (1 << bits) - 1)
+        before = np.take_along_axis(total, np.maximum(digit - 1, 0)[:, :, None], axis=-1)[:, :, 0]
+        rank = rank - np.where(digit > 0, before, 0)
+        begins = begins | (digit.astype(np.uint64) << np.uint64(shift))
+    sign = np.uint64(1 << 63)
+    low, high = np.where(begins & sign, begins ^ sign, ~begins).view(np.float64)
+    ends = (signed_log(low), signed_log(high)) if log else (low, high)
+    return np.asarray(np.where(present > 0, (ends[0] + ends[1]) / 2, 0.0), np.float64)
 
 
 def refuse_twice(features: FeatureFrame) -> None:

@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PIECE = 4 << 20
 """Bytes of a row."""
+MANY = 64
+"""Parts that reach the driver at most; of more, tasks add some up first."""
 PIECES = pa.schema([("bucket", pa.int64()), ("left", pa.int64()), ("piece", pa.binary())])
 FOUND = pa.schema([("bucket", pa.int64()), ("found", pa.binary())])
 Split = tuple[str, int]
@@ -211,13 +213,17 @@ def objects(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
                 yield int(bucket.as_py()), pickle.loads(data)
 
 
-def _worked(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
-    """A task: what the work finds in each object."""
+def worked(batches: Iterator[pa.RecordBatch], work: Callable[[Any], Sums]) -> Iterator[pa.RecordBatch]:
+    """A task: what the work finds in its objects, one of which is in memory at a time, added up in their order."""
+    total, first = Sums(), -1
     for bucket, held in objects(batches):
-        yield _found(bucket, work(held))
+        total += work(held)
+        first = bucket if first < 0 else first
+    if first >= 0:
+        yield _found(first, total)
 
 
-def _changed(batches: Iterator[pa.RecordBatch], change: Callable[[Held], Held]) -> Iterator[pa.RecordBatch]:
+def _changed(batches: Iterator[pa.RecordBatch], change: Callable[[Any], Any]) -> Iterator[pa.RecordBatch]:
     for bucket, held in objects(batches):
         yield from pieces(bucket, change(held))
 
@@ -249,6 +255,20 @@ def _sum(rows: list[tuple[int, bytes]]) -> Sums:
     for _, found in sorted(rows):
         total += pickle.loads(found)
     return total
+
+
+def summed(frame: DataFrame, work: Callable[[Any], Sums], buckets: int) -> Sums:
+    """Do a piece of work on every object of a frame of ``PIECES`` and add up; few parts reach the driver."""
+    found = frame.mapInArrow(partial(worked, work=work), from_arrow_schema(FOUND))
+    if buckets > MANY:
+        found = found.repartition(PARTS, "bucket").mapInArrow(_added, from_arrow_schema(FOUND))
+    return _sum(list(_rows(found.toArrow())))
+
+
+def changed(frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
+    """Return a frame with every object changed, kept where there is room."""
+    made = frame.mapInArrow(partial(_changed, change=change), from_arrow_schema(PIECES))
+    return made.persist(StorageLevel.MEMORY_AND_DISK)
 
 
 @dataclass(eq=False)
@@ -287,7 +307,8 @@ class HeldFrame:
             theirs = theirs.withColumn(BUCKET, _bucket(fn.col("query"), buckets))
         else:
             theirs = _of_buckets(judged, log, theirs)
-        both = packed.groupBy(BUCKET).cogroup(theirs.groupBy(BUCKET))
+        ours, others = (each.repartitionById(buckets, BUCKET).groupBy(BUCKET) for each in (packed, theirs))
+        both = ours.cogroup(others)
         made = both.applyInArrow(lambda key, one, other: making(key, one, other), from_arrow_schema(PIECES))
         for place, label in enumerate(judged.large):
             prefs = judged._on_driver(label)
@@ -300,15 +321,11 @@ class HeldFrame:
 
     def changed(self, change: Callable[[Held], Held]) -> HeldFrame:
         """The same with every object changed."""
-        made = self.frame.mapInArrow(partial(_changed, change=change), from_arrow_schema(PIECES))
-        return HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), self.buckets)
+        return HeldFrame(changed(self.frame, change), self.buckets)
 
     def sums(self, work: Work) -> Sums:
         """Do a piece of work on every object and add up; few parts reach the driver."""
-        found = self.frame.mapInArrow(partial(_worked, work=work), from_arrow_schema(FOUND))
-        if self.buckets > PARTS:
-            found = found.repartition(PARTS, "bucket").mapInArrow(_added, from_arrow_schema(FOUND))
-        return _sum(list(_rows(found.toArrow())))
+        return summed(self.frame, work, self.buckets)
 
     def items(self) -> int:
         """How many items were judged, in whatever queries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,16 +14,19 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
+from concordant.apps.spark.splitting import Divided, Fitted
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
-from concordant.ranking.flags import FLAGS, LABELS
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.flags import FLAGS, LABELS, flags_of
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
 from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
+from concordant.ranking.rank_intervals import places
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
@@ -95,7 +98,81 @@ def ranked(
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
     task = partial(_rows, structure=structure, asked={**asked, "interval": method, "quasi": quasi})
-    return judged.table(task, _schema(judged, quasi))
+    divided = None
+    if method == "none" and not quasi and divisible(judged, structure, asked):
+        divided = partial(_divided, judged, asked=asked)
+    return judged.table(task, _schema(judged, quasi), divided)
+
+
+DIVISIBLE = {"prior", "ties", "tolerance", "max_iterations", "interval", "quasi"} | {
+    "level", "seed", "replicates", "min_judgments", "across_components", "progress",
+}  # fmt: skip
+"""What Bradley–Terry scores of a divided query may be asked with."""
+
+
+def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any]) -> bool:
+    """Whether the scores of one query are found from sums over its pairs: Bradley–Terry's of comparisons."""
+    plain = options.get("ties", "half") == "half" and not judged.checks.layout.covariates and judged.compared
+    others = {name for name, value in options.items() if value is not None and name not in DIVISIBLE}
+    return structure == "bradley-terry" and plain and not others and not options.get("across_components")
+
+
+def divided_scores(judged: JudgedQueries, label: Any, options: Mapping[str, Any]) -> tuple[Divided, Fitted] | None:
+    """Bradley–Terry scores of a query that no task can hold, and what is known of its items; None without judgments."""
+    given = {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
+    with judged.explained():
+        shares = Divided.of(judged, label)
+        if shares is None:
+            return None
+        try:
+            return shares, shares.fitted(**given)
+        finally:
+            shares.forget()
+
+
+def _divided(judged: JudgedQueries, label: Any, *, asked: Mapping[str, Any]) -> pa.Table | None:
+    """The rows of a query that no task can hold, as ``_rows`` makes those of others."""
+    found = divided_scores(judged, label, asked)
+    if found is None:
+        return None
+    shares, fitted = found
+    linked, size = shares.links, len(shares.items)
+    start, owner, item = np.array([0, size]), np.zeros(size, np.int64), np.arange(size, dtype=np.int32)
+    score = Gauge.of(start, linked).centre(fitted.score)
+    few = linked.compared & (shares.touched < asked.get("min_judgments", 0))
+    order, place = places(owner, linked.component, few.astype(np.int64), score, item, 1e-8)
+    none, zero = np.full(size, np.nan), np.zeros(size, np.int64)
+    flag = flags_of(linked)
+    notes = [f"{shares.said}; whether the model fits was not looked at"]
+    if fitted.stopped:
+        notes.append(f"its fit stopped before convergence (gradient {fitted.gradient:.1e})")
+    board = Ranking(
+        queries=shares.query,
+        items=shares.items,
+        query=np.zeros(size, np.int32),
+        component=(linked.component + 1)[order],
+        item=item[order],
+        rank=place,
+        score=score[order],
+        lower=none,
+        upper=none,
+        judgments=shares.touched[order],
+        rank_lower=zero,
+        rank_upper=zero,
+        flag=flag[order],
+        provisional=few[order],
+        quasi_error=None,
+        structure="bradley-terry",
+        interval="none",
+        level=asked.get("level", 0.95),
+        status={
+            "status": np.array([fitted.status], np.int8),
+            "iterations": np.array([fitted.iterations]),
+            "gradient": np.array([fitted.gradient]),
+        },
+        notes=tuple(notes),
+    )
+    return _beside(board, notes)
 
 
 def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval: str, level: float) -> Ranking:
@@ -211,10 +288,15 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
 def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Table:
     """A task: the ranking of some queries; the note stands in the first row."""
     board = rank_here(prefs, structure, **asked)
+    left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
+    return _beside(board, [note for note in board.notes if note not in left])  # labels: of all tasks
+
+
+def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
+    """The rows of a ranking and the columns beside them."""
     table = board.to_arrow()
     note = np.full(len(board), None, object)
-    left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
-    note[:1] = "; ".join(note for note in board.notes if note not in left) or None  # labels: of all tasks
+    note[:1] = "; ".join(notes) or None
     tested = np.full(len(board.queries), np.nan) if board.lack_of_fit is None else board.lack_of_fit
     beside: dict[str, Any] = {name: board.status[name][board.query] for name in STATUS}
     beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}

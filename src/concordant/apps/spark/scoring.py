@@ -19,6 +19,7 @@ from concordant.apps.spark.learning_features import INTEGERS, FeatureFrame, exam
 from concordant.apps.spark.telling import told
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
+from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.per_query import QueryRankers
 
 
@@ -34,7 +35,9 @@ class Scored:
 
     @property
     def frame(self) -> DataFrame:
-        """query, item, score, rank (1 = best of its query; equal scores share a rank), in no order."""
+        """query, item, score, rank (1 = best of its query; equal scores share a rank), in no order; with a ranker that
+        abstains also tier.
+        """
         return self.placed.drop(*PLACE)
 
     def table(self) -> pa.Table:
@@ -81,6 +84,28 @@ class _Score:
             yield pa.RecordBatch.from_pydict(found).select(self.schema.names).cast(self.schema)
 
 
+TIER = "tier"
+GROUPS = 4096
+"""Groups of queries whose features a task holds at a time."""
+
+
+@dataclass(frozen=True)
+class _Tiers:
+    """The task: scores of all rows of some queries, and the tiers of each query's items."""
+
+    scored: _Score
+    names: tuple[str, ...]
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        (batch,) = rows.combine_chunks().to_batches()
+        (found,) = self.scored(iter([batch]))
+        query = batch.column("query") if "query" in batch.schema.names else None
+        X = matrix(batch, self.scored.width)[0]
+        there = Features.of(X, batch.column("item"), query, self.names, missing="keep")
+        tier = pa.array(self.scored.ranker.tiers(there), pa.int64())
+        return pa.Table.from_batches([found]).append_column(TIER, tier)
+
+
 def score(
     model: Any,
     features: Any,
@@ -94,12 +119,13 @@ def score(
     ``features`` is a DataFrame, a file, folder or URI of Parquet or CSV, or ``spark::TABLE`` of the catalogue, with
     a column of items, optionally of queries, and the columns that the ranker was fitted on; ``columns`` maps item and
     query to columns with other names. Without a query all rows are one list, whose ranks are given in one task.
-    Every row crosses the network once, without its features, to be ranked.
+    Every row crosses the network once, without its features, to be ranked; where the ranker abstains, with them: the
+    items of a query are one task's.
 
-    Errors: InputError for columns that are not there and rows twice; UsageError for a model that abstains or has a
-    ranker for each query.
+    Errors: InputError for columns that are not there and rows twice; UsageError for a model with a ranker for each
+    query.
     """
-    if isinstance(model, AbstainingRanker | QueryRankers):
+    if isinstance(model, QueryRankers):
         raise UsageError(f"a {type(model).__name__} scores in memory only; on Spark a row is scored by itself")
     spark = session or spark_session(master)
     names = getattr(model, "feature_names_in_", None)
@@ -120,9 +146,16 @@ def _ranked(model: Any, features: FeatureFrame) -> DataFrame:
     frame = features.frame.withColumns({key: fn.col(key).cast(said.split()[1]) for key, said in zip(keys, labels)})
     schema = ", ".join([*labels, "score double", *[f"{part} {kinds[part]}" for part in PLACE]])
     arrow = to_arrow_schema(StructType.fromDDL(schema))
-    scored = frame.mapInArrow(_Score(model, len(features.names), arrow), schema)
+    task = _Score(model, len(features.names), arrow)
+    abstains = isinstance(model, AbstainingRanker)
+    if abstains:
+        group = fn.pmod(fn.xxhash64("query"), fn.lit(GROUPS)) if "query" in keys else fn.lit(0)
+        tiers = _Tiers(task, tuple(features.names))
+        scored = frame.groupBy(group).applyInArrow(lambda _, rows: tiers(rows), f"{schema}, {TIER} bigint")
+    else:
+        scored = frame.mapInArrow(task, schema)
     if "query" not in keys:
         scored = scored.withColumn("query", fn.lit(None).cast("string"))
     by_score = Window.partitionBy("query").orderBy(fn.desc("score"))
     ranked = scored.withColumn("rank", fn.rank().over(by_score).cast("bigint"))
-    return ranked.select("query", "item", "score", "rank", *PLACE)
+    return ranked.select("query", "item", "score", "rank", *[TIER] * abstains, *PLACE)

@@ -36,6 +36,7 @@ NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
 NO_MODULE = re.compile(r"(?:ModuleNotFoundError|ImportError): .*?[Nn]o module named '?([\w.]+)")
 NOT_INSTALLED = re.compile(r"\[PACKAGE_NOT_INSTALLED\] (\w+)")
 """What Spark says of workers that lack something."""
+TOO_LARGE = re.compile(r"results of \d+ tasks \(([^)]+)\) is bigger than \S*spark\.driver\.maxResultSize")
 
 LOG = "concordant\0log"
 """Stands for a frame in a statement, and in no name."""
@@ -170,6 +171,11 @@ def told(log: Log) -> Iterator[None]:
             raise Unread(f"{log.name}: {ours[-1].strip()}") from None
         if log.format in ("csv", "tsv", "json") and any(word in said for word in BROKEN_TEXT):
             raise Unread(f"{log.name}: cannot be read: {telling_line(said)}") from None
+        if found := TOO_LARGE.search(said):
+            raise InputError(
+                f"{log.name}: its distinct rows take {found[1]}, more than the driver is given at once "
+                "(spark.driver.maxResultSize); rank, fit, targets, score and evaluate send it no rows of the log"
+            ) from None
         if "OutOfMemoryError" in said or "MEMORY" in said:
             raise InputError(f"{log.name}: Spark needs more memory: {telling_line(said)}; raise memory_limit") from None
         raise InputError(f"{log.name}: Spark cannot read it: {telling_line(said)}") from None
