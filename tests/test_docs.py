@@ -57,6 +57,9 @@ def _need(what: str, page: Page, request: pytest.FixtureRequest) -> None:
         for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
             request.getfixturevalue("monkeypatch").setenv(name, "1")
         pytest.importorskip("trl", reason="TRL is not installed: the extra [trl]", exc_type=ImportError)
+    elif what == "tables":
+        for name in ("deltalake", "pyiceberg", "sqlalchemy", "moto.server", "flask"):
+            pytest.importorskip(name, reason=f"{name} is not installed: the extras [delta], [iceberg], [test]")
     elif what == "spark":
         page.names["spark"] = request.getfixturevalue("spark")
     else:

@@ -218,28 +218,6 @@ def test_files_that_are_no_part_of_it_are_told(tmp_path: Path) -> None:
         read_log(lake)
 
 
-def test_of_a_delta_table_the_live_files_are_read(tmp_path: Path) -> None:
-    lake = tmp_path / "table"
-    for number in range(3):
-        _csv(lake / f"day={number}" / f"part {number}.csv", VOTE * 1)
-    log = lake / "_delta_log"
-    add = [json.dumps({"add": {"path": f"day={number}/part%20{number}.csv"}}) for number in range(3)]
-    _csv(log / f"{0:020d}.json", "\n".join(add[:2]))
-    _csv(log / f"{1:020d}.json", "\n".join([json.dumps({"remove": {"path": "day=0/part%200.csv"}}), add[2]]))
-    reading = read_log(lake, columns={"query": "day"}, pool=False)
-    assert reading.preferences.queries.tolist() == ["1", "2"]
-    assert any("a Delta table, read as of version 1" in note for note in reading.notes)
-    for damage in ('{"add": {"path": ', '{"add": {}}', '{"add": "x"}', "[1]", "7"):
-        (log / f"{2:020d}.json").write_text(damage)
-        if damage != "[1]":  # an action of no kind that is known
-            with pytest.raises(InputError, match=rf"a Delta table, and its log cannot be read \({2:020d}\.json\), so"):
-                read_log(lake)
-    (log / f"{2:020d}.json").unlink()
-    (log / f"{0:020d}.json").unlink()
-    with pytest.raises(InputError, match=r"a Delta table, and its first versions are packed into checkpoints, so"):
-        read_log(lake)
-
-
 @pytest.mark.parametrize("engine", ["memory", "duckdb"])
 def test_votes_inside_a_column(tmp_path: Path, engine: str) -> None:
     rows = [

@@ -14,8 +14,9 @@ from concordant.errors import InputError, UsageError, few
 from concordant.io.engines.counting import open_log
 from concordant.io.engines.duckdb import Settings
 from concordant.io.intake import READ_AS, Intake, Taken
-from concordant.io.log.formats import Empty, locate
+from concordant.io.log.formats import Empty, files_of, locate
 from concordant.io.log.lakes import Several, is_pattern
+from concordant.io.log.objects import is_object
 from concordant.io.store.batches import REMOVED, Which, expired, forgetting, forgetting_votes, labels_said, without
 from concordant.io.store.catalogue import Catalogue, Ingestion, is_store, kept_ids, read_catalogue
 from concordant.io.store.commits import Changed, commit, told
@@ -382,10 +383,10 @@ def files_by_day(source: Any) -> dict[str, str | Several]:
     """
     if not isinstance(source, str | os.PathLike) or is_store(Path(source)):
         return {}
-    log, found = locate(source), dict[str, list[str]]()
-    for part in log.parts:
-        found.setdefault(day_of(part.file)[0], []).append(str(part.path))
-    folders = {day: os.path.commonpath([os.path.dirname(file) for file in files]) for day, files in found.items()}
+    found = dict[str, list[str]]()
+    for called, file in files_of(source):
+        found.setdefault(day_of(called)[0], []).append(file)
+    folders = {day: _common([os.path.dirname(file) for file in files]) for day, files in found.items()}
     whole, days = not is_pattern(os.fspath(source)) and not isinstance(source, Several), dict[str, str | Several]()
     for day, files in sorted(found.items()):
         inside, named = f"{folders[day]}{os.sep}", f"{day_of(files[0])[1]}{os.sep}"
@@ -394,6 +395,12 @@ def files_by_day(source: Any) -> dict[str, str | Several]:
         others = (file for other in found if other != day for file in found[other])
         days[day] = inside if whole and not any(file.startswith(inside) for file in others) else Several(files)
     return days
+
+
+def _common(folders: Sequence[str]) -> str:
+    """Return the folder that holds some folders, or addresses of such."""
+    scheme, mark, _ = folders[0].partition("://") if is_object(folders[0]) else ("", "", "")
+    return scheme + mark + os.path.commonpath([folder.removeprefix(scheme + mark) for folder in folders])
 
 
 def _which(

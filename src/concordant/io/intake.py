@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -19,6 +20,7 @@ from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.engines.duckdb import Settings
 from concordant.io.layouts import Reading
 from concordant.io.log.formats import Log, locate
+from concordant.io.log.stream import Stream
 from concordant.io.log.tables import from_object
 from concordant.io.read import layout_of, read_as_made
 from concordant.io.store.batches import (
@@ -144,8 +146,15 @@ class Intake:
                     f"{os.fspath(source)}: a store, not a log; what it was made of can be taken in, or what "
                     "concordant store export writes"
                 )
-            self.log = locate(source)
+            self.log = locate(source, local=options.get("engine") in (None, "duckdb", "memory"), whole=True)
             name = name or os.fspath(source)
+            if isinstance(self.log.table, Stream) and "id" not in (options.get("columns") or {}):
+                raise UsageError(
+                    f"{name}: this table changes as a whole, so a store could not tell which of its rows it has; name "
+                    "the column of the ids of its votes (",
+                    Setting("columns", key="id"),
+                    "), or rank the table itself",
+                )
         else:
             self.log = from_object(source)
         self.name = name or self.log.name
@@ -166,11 +175,11 @@ class Intake:
 
     def _day_of_path(self) -> str:
         """Read the day off the path, that of all files of a folder; return days among which nothing chooses."""
-        if self.log.path is None or self.log.format == "database":
+        if not self.log.where or self.log.format == "database":
             return ""
-        self.day, self.day_from = day_of(os.fspath(self.log.path))
+        self.day, self.day_from = day_of(self.log.where)
         if not self.day and not self.day_from and self.log.parts:
-            found = {day_of(os.fspath(part.paths[0])) for part in self.log.parts}
+            found = {day_of(part.where) for part in self.log.parts}
             days = {day for day, _ in found}
             if len(days) == 1 and days != {""}:
                 self.day, self.day_from = min(found)
@@ -211,6 +220,8 @@ class Intake:
         sign = fingerprint(prefs)
         contents = [self._content(file.sha256, file.bytes, file.log.name) for file in fresh]
         if not looked:
+            if votes is not None and votes.had:  # new votes of a table that has grown may well be as old ones were
+                sign = hashlib.sha256(f"{sign} after {votes.had}".encode()).hexdigest()
             contents = [self._content(sign, 0, self.name)]
             if (said := self._sorted(contents[0], there, old)) and old is not None:
                 self._elsewhere(old, beside, [sign], (said,))

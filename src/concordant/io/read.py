@@ -198,7 +198,7 @@ def read_as_made(
     if found is not None:
         log, kind = _usual(found, Path(source).name, kind)
     else:
-        log = source if isinstance(source, Log) else _located(source)
+        log = source if isinstance(source, Log) else _located(source, local)
     named = columns if isinstance(columns, Mapping) else {}
     if local and found is None and not {*named} & PLAYED:
         log, kind = _as_published(log, kind, [*named.values(), *_listed(cluster), *_listed(covariates), time])
@@ -331,10 +331,10 @@ def _of_results(path: Path) -> Published | None:
     return None
 
 
-def _located(source: Any) -> Log:
+def _located(source: Any, local: bool) -> Log:
     if isinstance(source, list | tuple) and all(isinstance(one, str | os.PathLike) for one in source):
-        return located(source)
-    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+        return located(source, local=local)
+    return locate(source, local=local) if isinstance(source, str | os.PathLike) else from_object(source)
 
 
 def _check_words(**given: tuple[str, tuple[str, ...]]) -> None:

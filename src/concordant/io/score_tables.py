@@ -28,6 +28,7 @@ from concordant.io.engines.counting import choose, with_columns
 from concordant.io.forms import Columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
+from concordant.io.log.stream import Stream
 from concordant.io.log.tables import from_object
 from concordant.io.published import recognise as published
 from concordant.io.published.documents import head_of
@@ -474,10 +475,10 @@ def tabled(log: Log) -> Published | None:
     recur and two columns or more of scores; where its rows are tasks all others are numbers.
     Errors (InputError): scores that are no numbers.
     """
-    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table)):
+    if log.parts or log.on_spark or (log.path is None and not isinstance(log.table, pa.Table | Stream)):
         return None
     log = sniffed(log)
-    if log.format not in ("csv", "tsv", "json", "parquet", "arrow", "table"):
+    if log.format not in ("csv", "tsv", "json", "parquet", "arrow", "table", "stream"):
         return None
     if log.format == "json" and ((head := head_of(log)) is None or head.form == "document"):
         return None

@@ -55,7 +55,12 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
     structure = options.structure or "bradley-terry"
-    if options.unranked is not None or options.id is not None or is_store(Path(log)) or locate(log).format == "preflib":
+    if (
+        options.unranked is not None
+        or options.id is not None
+        or is_store(Path(log))
+        or locate(log, local=False).format == "preflib"
+    ):
         return False
     reading = asked_of(options)
     with told(log):

@@ -495,8 +495,8 @@ def located(source: Any) -> Log:
     if isinstance(source, Log):
         return source
     if isinstance(source, list | tuple):
-        return several(source)
-    return locate(source) if isinstance(source, str | os.PathLike) else from_object(source)
+        return several(source, local=False)
+    return locate(source, local=False) if isinstance(source, str | os.PathLike) else from_object(source)
 
 
 READ = ("parquet", "csv", "tsv", "catalogue", "frame", "table", "arrow")

@@ -200,6 +200,8 @@ def _brief(log: Log) -> bool:
 
 
 def _on_spark(log: Log, engine: Any, memory_limit: str | None, threads: int | None, master: str | None) -> Counter:
+    if log.format == "stream":
+        raise UsageError(f"{log.name}: Spark reads this as a table of its catalogue; name it spark::TABLE")
     settings = duckdb.Settings()
     if sniffed(log.parts[0] if log.parts else log).format == "run":
         raise UsageError(f"{log.name}: runs are read on one machine; leave out the engine spark")

@@ -185,6 +185,15 @@ def _source(
         with stage("counting rows"), _interrupted():
             yield (lambda text: log.table.query(unused, text)), unused, names
         return
+    if log.format == "stream":
+        kinds = memory.kinds_of(log, columns)
+        with (
+            connected(settings, ordered=ordered) as connection,
+            watched(connection, "counting rows"),
+            _streamed(connection, "concordant_log", lambda: memory.batches(log, columns), kinds) as run,
+        ):
+            yield run, "concordant_log", names
+        return
     files = with_log(log.path) if log.format == "database" and log.path is not None else log.paths
     with (
         connected(settings, files=files, ordered=ordered) as connection,
@@ -202,6 +211,34 @@ def _source(
         else:
             parts = [_shaped(connection, shape, columns, at) for at, shape in enumerate(shapes(log, columns))]
             yield run, f"({' UNION ALL '.join(parts)})", {column: f"k{at}" for at, column in enumerate(columns)}
+
+
+@contextmanager
+def _streamed(
+    connection: Any, name: str, batches: Callable[[], Iterable[pa.RecordBatch]], schema: pa.Schema
+) -> Iterator[Callable[[str], Any]]:
+    """Yield what runs a statement over batches, a table of that name; what they raise comes out as it is."""
+    raised: list[BaseException] = []
+
+    def source() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches()
+        except BaseException as error:
+            raised.append(error)
+            raise
+
+    def run(statement: str) -> Any:
+        connection.register(name, pa.RecordBatchReader.from_batches(schema, source()))
+        return connection.sql(statement)
+
+    try:
+        yield run
+    except library.InterruptException:
+        raise
+    except (library.Error, pa.ArrowException, OSError):
+        if raised:
+            raise raised[0] from None
+        raise
 
 
 def _even(log: Log, columns: Sequence[str], beside: str = "") -> tuple[str, dict[str, str]]:
@@ -478,26 +515,15 @@ def over_stream(
     >>> [part.column(0).to_pylist() for part in found]
     [[1, 2, 3]]
     """
-    raised: list[BaseException] = []
-
-    def source() -> Iterator[pa.RecordBatch]:
-        try:
-            yield from batches
-        except BaseException as error:
-            raised.append(error)
-            raise
-
     with connected(settings) as connection, watched(connection, "sorting rows"):
-        connection.register("stream", pa.RecordBatchReader.from_batches(schema, source()))
         try:
-            result = connection.sql(statement)
-            new = getattr(result, "to_arrow_reader", None)  # DuckDB 1.4 and later; fetch_record_batch before
-            yield from new(rows) if new is not None else result.fetch_record_batch(rows)
+            with _streamed(connection, "stream", lambda: batches, schema) as run:
+                result = run(statement)
+                new = getattr(result, "to_arrow_reader", None)  # DuckDB 1.4 and later; fetch_record_batch before
+                yield from new(rows) if new is not None else result.fetch_record_batch(rows)
         except library.InterruptException:
             raise
         except library.OutOfMemoryException as error:
             raise InputError(f"sorting needs more memory or disk than there is: {message(error)}") from None
         except (library.Error, pa.ArrowException, OSError) as error:
-            if raised:
-                raise raised[0] from None
             raise InputError(f"sorting a stream of rows failed: {message(error)}") from None

@@ -40,6 +40,11 @@ def placed_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int | str, t
         yield from delimited_rows(log, columns)
     elif log.format == "json":
         yield from json_rows(log, columns)
+    elif log.format == "stream":
+        begin = 0
+        for batch in batches(log, columns):
+            yield from ((begin + number, row) for number, row in table_rows(pa.Table.from_batches([batch]), columns))
+            begin += len(batch)
     else:
         for number, row in table_rows(arrow_table(log, columns), columns):
             yield number if log.lines is None else int(log.lines[number - 1]), row
@@ -71,6 +76,8 @@ def table_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[int, t
 
 def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
     """Return the chosen columns of a log (each once) as an Arrow table; text files hold texts only."""
+    if log.format == "stream":
+        return pa.Table.from_batches(batches(log, columns), kinds_of(log, columns))
     if log.parts:
         check_types(log, columns)
         return _stacked([_of_part(log, part, columns) for part in log.parts])
@@ -96,6 +103,32 @@ def arrow_table(log: Log, columns: Sequence[str]) -> pa.Table:
         return pa.Table.from_batches(arrow_batches(log.path, columns), schema)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{log.name}: cannot be read as {log.format}: {first_line(error)}") from None
+
+
+def kinds_of(log: Log, columns: Sequence[str]) -> pa.Schema:
+    """Return the types that columns of a stream are handed over with: texts plain, for each batch has its own words."""
+    kinds = dict(zip(log.columns, log.types, strict=True))
+    plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    return pa.schema([(name, pa.large_string() if is_text(plain[name]) else plain[name]) for name in columns])
+
+
+def batches(log: Log, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen columns of a stream batch by batch, as ``arrow_table`` has them. Errors: InputError."""
+    check_types(log, columns)
+    kinds = kinds_of(log, columns)
+    for part in log.parts or (log,):
+        folders = dict(part.folders)
+        own = [column for column in columns if column in part.columns and column not in folders] or part.columns[:1]
+        asked = list(dict.fromkeys(part.inner.get(column, (column,))[0] for column in own))
+        for batch in part.table.batches(asked):
+            try:
+                batch.validate(full=True)
+                whole = _in_utc(pa.Table.from_batches([batch]).select(asked), part)
+                here = replace(part, format="table", table=whole)
+                found = _of_part(log, here, columns) if log.parts else arrow_table(here, columns)
+                yield from found.select(list(columns)).cast(kinds).to_batches()
+            except pa.ArrowException as error:
+                raise InputError(f"{part.name}: cannot be read: {first_line(error)}") from None
 
 
 def _of_part(log: Log, part: Log, columns: Sequence[str]) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import glob
 import gzip
 import io
 import os
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +24,22 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, UsageError, few
+from concordant.io.log import delta, iceberg
 from concordant.io.log.disk import check_regular, open_regular
-from concordant.io.log.lakes import Found, Several, folder_columns, is_pattern, matched, packed_twice, walked
+from concordant.io.log.lakes import (
+    DELTA,
+    DESCRIBES,
+    METADATA,
+    Found,
+    Several,
+    folder_columns,
+    is_pattern,
+    kind_of_table,
+    matched,
+    packed_twice,
+    walked,
+)
+from concordant.io.log.objects import Copy, Place, Remote, RemoteParquet, copies, found_at, is_object
 from concordant.preferences.notes import Note
 
 BLOCK = 1 << 22
@@ -77,8 +93,8 @@ class Log:
     path: Path | None = None
     gzipped: bool = False
     table: Any = None
-    """The Arrow table, DuckDB relation, Spark DataFrame, the name of a table in a database file or in Spark's
-    catalogue, or the address of files that only Spark opens."""
+    """The Arrow table, DuckDB relation, Spark DataFrame, the Stream of batches, the name of a table in a database file
+    or in Spark's catalogue, or the address of files that only Spark opens."""
     array: bool = False
     """Whether a JSON file is one array and not one object a line."""
     header: int = 1
@@ -104,6 +120,15 @@ class Log:
     """Columns whose types in several files do not go together, and what is said of them."""
     rows: int | None = None
     """Of a file: how many rows it has, where that is known without reading it."""
+    copy: Copy | None = None
+    """What keeps ``path`` there, where that is a copy of a file in an object store."""
+
+    @property
+    def where(self) -> str:
+        """The path, or the address in an object store, of the log or of its first file; nothing of other tables."""
+        if self.copy is None and self.path is not None:
+            return str(self.path)
+        return (self.parts or (self,))[0].name if self.copy is not None or self.format == "stream" else ""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -132,18 +157,22 @@ class Log:
         return self.format == "json"
 
 
-def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
+def locate(source: str | os.PathLike[str], *, many: bool = True, local: bool = True, whole: bool = False) -> Log:
     """Return the log that a path names, not opened yet: its format by its ending, and that it is there.
 
     A folder is a log of all the files in it and in the folders in it, all of one format, in the order of their names;
     so is a pattern (``lake/day=*/part-*.parquet``). What Hive and Spark pass over (names that begin with ``.`` or
     ``_``, as ``_SUCCESS``) is no part of it, nor are files that somebody still writes. ``many=False`` refuses both.
+    So is an address in an object store (``s3://bucket/lake/``); ``local=False`` leaves it to Spark, ``whole`` copies
+    Parquet, too, whose columns are else read where they lie. The folder of a Delta or an Iceberg table is that table,
+    at its newest version, or with ``@VERSION`` after it at that one; ``iceberg::CATALOG.NAMESPACE.TABLE`` names one in
+    a catalogue.
 
     Errors: no such file (with the closest name in the folder), an ending that is not known; in a folder no file, files
-    of several formats.
+    of several formats; Unavailable where a store does not answer, or an extra is not installed.
     """
     if isinstance(source, Several):
-        return located(source.names)
+        return located(source.names, local=local, whole=whole)
     given = os.fspath(source)
     if "\0" in given:
         raise InputError(f"{given!r} is not a file name: it holds a null byte")
@@ -153,23 +182,91 @@ def locate(source: str | os.PathLike[str], *, many: bool = True) -> Log:
             if given
             else "the name of the log is empty"
         )
+    if is_object(given) and local:
+        return _in_store(given, many=many, whole=whole)
     if ADDRESS.match(given):
         return _address(given)
     before, mark, table = given.rpartition("::")
     if mark and before == "spark" and table:
         return Log(table, "catalogue", table=table)
+    if mark and before == "iceberg" and table:
+        name, version = _versioned(table)
+        return _of_table(given, iceberg.IcebergTable(given, version, identifier=name))
     if mark and not Path(given).exists():
         path = _existing(Path(before), what="database")
         return Log(f"{path.name}::{table}", "database", path=path, table=table)
     if many and is_pattern(given):
         return _of_files(given, matched(given), "")
-    path = _existing(Path(given), folder=many)
+    name, version = (given, None) if os.path.lexists(given) else _versioned(given)
+    path = _existing(Path(name if os.path.isdir(name) else given), folder=many)
     if not path.is_dir():
-        return _file(path)
-    return _of_files(path.name or path.resolve().name or str(path), walked(path), given)
+        return _metadata(str(path.absolute()), path.name) if path.name.endswith(DESCRIBES) else _file(path)
+    name = path.name or path.resolve().name or str(path)
+    if (kind := kind_of_table(path)) == "Delta":
+        return _of_table(name, delta.DeltaTable(path.absolute().as_uri(), name, version))
+    if kind and (found := iceberg.newest(os.listdir(path / METADATA), name)) is not None:
+        return _metadata(str(path.absolute() / METADATA / found), name, version)
+    if version is not None:
+        raise InputError(f"{given}: {name} has no versions; it is no Delta and no Iceberg table")
+    return _of_files(name, walked(path), given)
 
 
-def located(sources: Sequence[str | os.PathLike[str]]) -> Log:
+def _versioned(given: str) -> tuple[str, int | None]:
+    """Return the name of a table, and the version that stands after it."""
+    name, mark, version = given.rpartition("@")
+    return (name, int(version)) if mark and name and version.isascii() and version.isdigit() else (given, None)
+
+
+def _metadata(address: str, name: str, version: int | None = None) -> Log:
+    return _of_table(name, iceberg.IcebergTable(name, version, metadata=address))
+
+
+def _of_table(name: str, table: delta.DeltaTable | iceberg.IcebergTable) -> Log:
+    what = ("a Delta table", "version") if isinstance(table, delta.DeltaTable) else ("an Iceberg table", "snapshot")
+    version = "" if table.version is None else f", read as of {what[1]} {table.version}"
+    said = Note("table of files", "{log}: {what}{version}", log=name, what=what[0], version=version)
+    return Log(name, "stream", table=table, told=(said,))
+
+
+def _in_store(given: str, *, many: bool, whole: bool) -> Log:
+    """Return the log at an address in an object store."""
+    place = Place.of(given)
+    info = place.info(place.rest)
+    name, version = (place.rest, None) if info.is_file else _versioned(place.rest)
+    shown = f"{place.begin}{name}"
+    if not info.is_file and many and (table := _table_in_store(place, name, version)) is not None:
+        return table
+    if not info.is_file:
+        return _of_files(shown, found_at(place, info, many=many), "" if glob.has_magic(name) else shown, whole=whole)
+    here = place.remote(info)
+    if here.name.endswith(DESCRIBES):
+        return _metadata(shown, shown)
+    copied = [here] if _is_copied(here, whole) and here.size else []
+    return _file(here, dict(zip(copied, copies(copied), strict=True)))
+
+
+def _table_in_store(place: Place, name: str, version: int | None) -> Log | None:
+    """Return the Delta or Iceberg table in a folder of an object store; None where there is none."""
+    shown = f"{place.begin}{name}"
+    if place.info(f"{name}/{DELTA}".lstrip("/")).type:
+        return _of_table(shown, delta.DeltaTable(place.begin + quote(name), shown, version))
+    found = iceberg.newest(place.names(f"{name}/{METADATA}".lstrip("/")), shown)
+    return None if found is None else _metadata(f"{shown}/{METADATA}/{found}", shown, version)
+
+
+def files_of(source: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """Return the files of a log of many: how each is called beside the others, and its path or address."""
+    given = os.fspath(source)
+    if isinstance(source, Several) or not is_object(given):
+        return [(part.file, part.where) for part in locate(source).parts]
+    place = Place.of(given)
+    info = place.info(place.rest)
+    if info.is_file or _table_in_store(place, *_versioned(place.rest)) is not None:
+        return []
+    return [(called, remote.address) for remote, called in found_at(place, info).files]
+
+
+def located(sources: Sequence[str | os.PathLike[str]], *, local: bool = True, whole: bool = False) -> Log:
     """Return the log that several files, folders or patterns are together, not opened yet.
 
     Errors: one named twice, none; as of ``locate``.
@@ -178,8 +275,8 @@ def located(sources: Sequence[str | os.PathLike[str]]) -> Log:
     if not names:
         raise UsageError("a log is the name of a file, or of several; none is named")
     if len(names) == 1:
-        return locate(names[0])
-    logs = [locate(name) for name in names]
+        return locate(names[0], local=local, whole=whole)
+    logs = [locate(name, local=local, whole=whole) for name in names]
     parts = [part for name, log in zip(names, logs, strict=True) for part in _as_parts(name, log)]
     plain = [log.name for log in logs]
     if not any(log.parts for log in logs) and len({*plain}) == len(plain) and not any(part.folders for part in parts):
@@ -202,24 +299,26 @@ def _as_parts(name: str, log: Log) -> Sequence[Log]:
     return [replace(log, file=name, folders=folder_columns(name))]
 
 
-def _of_files(name: str, found: Found, given: str) -> Log:
+def _of_files(name: str, found: Found, given: str, *, whole: bool = False) -> Log:
     """Return the log of the files of a folder (``given``) or of a pattern."""
     if not found.files:
         more = f"; {few(found.unfinished, 3)}: not finished" if found.unfinished else ""
         raise InputError(f"{name}: the folder holds no files (names that begin with '.' or '_' are not read){more}")
     root, called = f"{given.rstrip('/')}/" if given else "", f"{name}/" if given else ""
-    written = [(path, file) for path, file in found.files if _existing(path).stat().st_size]
-    empty = [file for path, file in found.files if not path.stat().st_size]
+    written = [(path, file) for path, file in found.files if _size(path)]
+    empty = [file for path, file in found.files if not _size(path)]
     _check_endings(name, [file for _, file in found.files])
     if not written:
         raise Empty(f"{name}: all files in it are empty ({len(empty):,})")
+    remote = [path for path, _ in written if isinstance(path, Remote) and _is_copied(path, whole)]
+    made = dict(zip(remote, copies(remote), strict=True))
     parts = [
-        replace(_file(path), name=f"{called}{file}", file=file, folders=folder_columns(f"{root}{file}"))
+        replace(_file(path, made), name=f"{called}{file}", file=file, folders=folder_columns(f"{root}{file}"))
         for path, file in written
     ]
     if parts[0].format == "preflib":
         raise InputError(f"{name}: PrefLib files each declare alternatives of their own; name one file")
-    told = [Note("table of files", "{log}: {said}", log=name, said=said) for said in found.tables]
+    told: list[str] = []
     if found.unfinished:
         text = "{log}: {files:file is|files are} not finished, by {files:its name|their names}, and not read: {some}"
         text = text.replace("{files:file is", "{files:,} {files:file is")
@@ -260,19 +359,32 @@ def _check_formats(name: str, parts: Sequence[Log]) -> None:
         raise InputError(f"{name}: {both} seem to be the same, once packed and once not; leave one of them")
 
 
-def _file(path: Path) -> Log:
+def _size(path: Path | Remote) -> int:
+    return path.size if isinstance(path, Remote) else _existing(path).stat().st_size
+
+
+def _is_copied(file: Remote, whole: bool) -> bool:
+    return whole or ENDINGS.get(_ending(file)[0]) != "parquet"
+
+
+def _file(path: Path | Remote, made: Mapping[Remote, Copy] = {}) -> Log:
     ending, gzipped = _ending(path)
+    name = path.address if isinstance(path, Remote) else path.name
     if ending in DATABASES:
-        raise InputError(f"{path.name}: name the table in the database, as {path.name}::TABLE")
+        raise InputError(f"{name}: name the table in the database, as {path.name}::TABLE")
     form = "txt" if ending == ".txt" else ENDINGS.get(ending)
     if form is None:
         known = ", ".join([*ENDINGS, ".txt", ".duckdb::TABLE"])
-        raise InputError(f"{path.name}: unknown ending {ending!r}; known: {known} (.csv, .tsv, .jsonl also with .gz)")
+        raise InputError(f"{name}: unknown ending {ending!r}; known: {known} (.csv, .tsv, .jsonl also with .gz)")
     if gzipped and form not in ZIPPABLE:
-        raise InputError(f"{path.name}: {ending} is not read from gzip; unpack it first")
-    if path.stat().st_size == 0:
-        raise Empty(f"{path.name}: the file is empty")
-    return Log(path.name, form, path=path, gzipped=gzipped)
+        raise InputError(f"{name}: {ending} is not read from gzip; unpack it first")
+    if _size(path) == 0:
+        raise Empty(f"{name}: the file is empty")
+    if not isinstance(path, Remote):
+        return Log(name, form, path=path, gzipped=gzipped)
+    if path not in made:
+        return Log(name, "stream", table=RemoteParquet(path))
+    return Log(name, form, path=made[path].path, gzipped=gzipped, copy=made[path])
 
 
 def _address(given: str) -> Log:
@@ -287,7 +399,7 @@ def _address(given: str) -> Log:
     return Log(given, form, table=given, gzipped=gzipped)
 
 
-def _ending(path: Path) -> tuple[str, bool]:
+def _ending(path: Path | Remote) -> tuple[str, bool]:
     """Return the ending that tells the format, and whether .gz follows it."""
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] == ".gz":

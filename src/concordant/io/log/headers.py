@@ -15,6 +15,7 @@ from concordant.io.log.formats import Log, opened, parquet_file
 from concordant.io.log.letor import read_letor, read_qrels
 from concordant.io.log.rows import with_columns
 from concordant.io.log.runs import read_run
+from concordant.io.log.stream import in_utc
 from concordant.io.log.union import joined
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
@@ -39,7 +40,7 @@ def with_header(log: Log) -> Log:
         return read_qrels(log)
     if log.format == "run":
         return read_run(log)
-    if log.format in ("parquet", "arrow"):
+    if log.format in ("parquet", "arrow", "stream"):
         return _schema(log)
     return log
 
@@ -65,9 +66,11 @@ def sniffed(log: Log) -> Log:
 
 def _schema(log: Log) -> Log:
     try:
-        if log.format == "parquet":
+        if log.format == "stream":
+            schema, rows = log.table.schema, log.table.rows
+        elif log.format == "parquet":
             with parquet_file(log.path) as file:
-                schema, rows = _utc(file), file.metadata.num_rows
+                schema, rows = in_utc(file), file.metadata.num_rows
         else:
             with pa.OSFile(str(log.path)) as source:
                 schema, rows = _ipc_reader(source).schema, None
@@ -83,17 +86,6 @@ def _schema(log: Log) -> Log:
     ways = {name: way for name, (way, _) in inside.items()}
     types = (*schema.types, *(kind for _, kind in inside.values()))
     return replace(log, columns=(*names, *inside), types=types, inner=ways, rows=rows)
-
-
-def _utc(file: Any) -> pa.Schema:
-    """Return the schema of a Parquet file; instants of 96 bits, which Spark writes, are of UTC."""
-    schema = file.schema_arrow
-    for place in range(len(file.schema)):
-        column = file.schema.column(place)
-        if column.physical_type == "INT96" and "." not in column.path:
-            at = schema.get_field_index(column.path)
-            schema = schema.set(at, schema.field(at).with_type(pa.timestamp("us", "UTC")))
-    return schema
 
 
 def _inside(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from concordant.errors import InputError, few
@@ -19,7 +18,8 @@ CHECKSUM = ".crc"
 NONE = "__HIVE_DEFAULT_PARTITION__"
 """How Hive and Spark write that a value is missing."""
 DELTA = "_delta_log"
-VERSION = re.compile(r"(\d{20})\.json")
+METADATA, DESCRIBES = "metadata", ".metadata.json"
+"""The folder of an Iceberg table that says what it is, and the ending of the files in it that do."""
 
 
 class Several(str):
@@ -38,10 +38,9 @@ class Several(str):
 class Found:
     """Files, in the order of their names, each with how it is called beside the others; and those not finished."""
 
-    files: tuple[tuple[Path, str], ...] = ()
+    files: tuple[tuple[Any, str], ...] = ()
+    """Paths, or files in an object store (``objects.Remote``)."""
     unfinished: tuple[str, ...] = ()
-    tables: tuple[str, ...] = ()
-    """What is said of folders that are tables with a log of their own."""
 
 
 def is_hidden(name: str) -> bool:
@@ -53,16 +52,34 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith(CHECKSUM)
 
 
+def kind_of_table(folder: Path) -> str:
+    """Return whether a folder is that of a 'Delta' or an 'Iceberg' table; nothing of any other."""
+    if (folder / DELTA).is_dir():
+        return "Delta"
+    metadata = folder / METADATA
+    names = os.listdir(metadata) if metadata.is_dir() and os.access(metadata, os.R_OK) else []
+    return "Iceberg" if any(name.endswith(DESCRIBES) for name in names) else ""
+
+
+def among_others(folder: str, kind: str) -> InputError:
+    """Say that a table with a log of its own lies among files."""
+    article = "an" if kind == "Iceberg" else "a"
+    return InputError(
+        f"{folder}: {article} {kind} table among other files; its files alone do not say its rows: name it"
+    )
+
+
 def walked(folder: Path) -> Found:
     """Return the files in a folder and in the folders in it. Errors (InputError): a folder that cannot be read."""
-    files, unfinished, tables, seen = [], [], [], {os.path.realpath(folder)}
+    files, unfinished, seen = [], [], {os.path.realpath(folder)}
 
     def fail(error: OSError) -> None:
         raise InputError(f"{error.filename or folder}: {error.strerror or error}") from None
 
     for place, inside, names in os.walk(folder, onerror=fail, followlinks=True):
         here = Path(place)
-        live = _live(here) if DELTA in inside else None
+        if (kind := kind_of_table(here)) and here != folder:
+            raise among_others(str(here), kind)
         inside[:] = [name for name in inside if not is_hidden(name)]
         for name in list(inside):
             real = os.path.realpath(here / name)
@@ -78,42 +95,7 @@ def walked(folder: Path) -> Found:
                 unfinished.append(called)
             else:
                 files.append((path, called))
-        if live is not None:
-            version, kept = live
-            tables.append(f"{here.name}: a Delta table, read as of version {version}")
-            files = [one for one in files if here not in one[0].parents]
-            files += [(here / name, (here / name).relative_to(folder).as_posix()) for name in kept]
-            inside.clear()
-    return Found(tuple(sorted(files)), tuple(sorted(unfinished)), tuple(tables))
-
-
-def _live(folder: Path) -> tuple[int, list[str]] | None:
-    """Return the version of a Delta table and the files that it consists of: others lie there that it has taken out.
-
-    Errors (InputError): what cannot be told from its log alone.
-    """
-    versions = sorted(name for name in os.listdir(folder / DELTA) if VERSION.fullmatch(name))
-    why, live = "", dict[str, None]()
-    if [int(name[:20]) for name in versions] != list(range(len(versions))) or not versions:
-        why = "its first versions are packed into checkpoints"
-    for name in () if why else versions:
-        try:
-            for line in (folder / DELTA / name).read_text(encoding="utf-8").splitlines():
-                action = json.loads(line) if line.strip() else {}
-                if "add" in action:
-                    live[unquote(action["add"]["path"])] = None
-                    why = "it marks single rows as deleted" if action["add"].get("deletionVector") else why
-                if "remove" in action:
-                    live.pop(unquote(action["remove"]["path"]), None)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            why = f"its log cannot be read ({name})"
-            break
-    if why:
-        raise InputError(
-            f"{folder}: a Delta table, and {why}, so its files alone do not say which rows are in it; write what its "
-            "own reader reads as Parquet, or name its table in Spark (spark::TABLE)"
-        )
-    return len(versions) - 1, list(live)
+    return Found(tuple(sorted(files)), tuple(sorted(unfinished)))
 
 
 def is_pattern(given: str) -> bool:
@@ -142,7 +124,6 @@ def _found(names: Iterable[str]) -> Iterator[Found]:
             yield Found(
                 tuple([(path, f"{root}/{called}") for path, called in inside.files]),
                 tuple([f"{root}/{called}" for called in inside.unfinished]),
-                inside.tables,
             )
         elif name.lower().endswith(UNFINISHED):
             yield Found(unfinished=(name,))
@@ -157,7 +138,6 @@ def together(found: Iterable[Found]) -> Found:
     return Found(
         tuple(sorted(files.values())),
         tuple(dict.fromkeys(name for one in all_of for name in one.unfinished)),
-        tuple(dict.fromkeys(said for one in all_of for said in one.tables)),
     )
 
 

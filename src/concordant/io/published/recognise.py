@@ -17,13 +17,14 @@ from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.log.json_values import json_value
+from concordant.io.log.lakes import kind_of_table
 from concordant.io.published.documents import Head, head_of
 from concordant.io.published.harnesses import LAYOUTS, read_inspect
 from concordant.io.published.published import Layout, Published, Scores, Votes
 from concordant.io.published.tables import appraise, mqm, spaced_scores
 from concordant.io.published.votes import VOTES, one_hot, wmt_rankings
 
-TABLES = ("csv", "tsv", "json", "parquet", "arrow")
+TABLES = ("csv", "tsv", "json", "parquet", "arrow", "stream")
 BESIDE = (".json", ".jsonl", ".eval")
 MOST = 50_000
 """Files and folders inside a folder that are looked at."""
@@ -35,7 +36,7 @@ def recognised(log: Log, keep: Sequence[str] = ()) -> Published | None:
     Tables of scores that no layout is known for are left to ``score_tables.tabled``: a log of votes goes first.
     Errors (InputError): a file of a layout that cannot be understood.
     """
-    if log.parts or log.on_spark or log.path is None:
+    if log.parts or log.on_spark or (log.path is None and log.format != "stream"):
         return None
     log = sniffed(log)
     if log.format == "json":
@@ -107,6 +108,8 @@ def of_folder(folder: Path) -> Published | None:
     Of a harness that writes both, scores of samples go before their means. Errors (InputError): files of several
     harnesses.
     """
+    if kind_of_table(folder):
+        return None
     name = folder.name or str(folder)
     found: dict[str, list[tuple[Log, Head]]] = {}
     by_name = {layout.name: layout for layout in (*LAYOUTS, *VOTES)}
@@ -117,7 +120,7 @@ def of_folder(folder: Path) -> Published | None:
             continue
         try:
             log = replace(locate(path), name=str(path.relative_to(folder)))
-            head = head_of(log)
+            head = head_of(log) if log.path is not None else None
         except ConcordantError:
             head = None
         layout = None if head is None else _layout(head)
