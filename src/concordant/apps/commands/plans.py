@@ -38,7 +38,7 @@ def _rank(options: Any) -> dict[str, Cost]:
 
     def drawn(k: Known) -> float:
         affordable = max(FEWEST, CHEAP / max(k["distinct"] * member.dearness, 1)) if usual and member else 0.0
-        return options.replicates if asked else min(affordable, options.replicates)
+        return float(options.replicates if asked else min(affordable, options.replicates))
 
     def scores(k: Known) -> float:
         return 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
