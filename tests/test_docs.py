@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SHARED, shared_data
+from conftest import OTHER_TREES, SHARED, shared_data
 from documents import COMMAND, PAGES, PORTS, ROOT, RUN, Block, Page, blocks
 from spark_session import spark_tests
 from terminal import ONE_THREAD
@@ -57,6 +57,9 @@ def _need(what: str, page: Page, request: pytest.FixtureRequest) -> None:
         for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_TELEMETRY", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
             request.getfixturevalue("monkeypatch").setenv(name, "1")
         pytest.importorskip("trl", reason="TRL is not installed: the extra [trl]", exc_type=ImportError)
+    elif what == "trees of today":
+        if OTHER_TREES:
+            pytest.skip(OTHER_TREES)
     elif what == "spark":
         page.names["spark"] = request.getfixturevalue("spark")
     else:
