@@ -212,7 +212,8 @@ OPTIONS: dict[str, dict[str, list[str]]] = {
     }
     | {"--feature-columns": [*COLUMNS, "x,y", "x,x", ","], "--monotone": ["x=+1", "x=-1,y=0", "x=2", "no=1", "=", ""]}
     | {"--regressor-options": ["max_depth=3", "learning_rate=x", "rounds=2", "no=1", "x", "=", ""]}
-    | {"--validate": ["0.3", "0", "1", "nan", "votes.csv", "train.txt", "no.csv", ""]},
+    | {"--validate": ["0.3", "0", "1", "nan", "votes.csv", "train.txt", "no.csv", ""]}
+    | {"--start": ["model", "no", "votes.csv", ""]},
     "score": FEATURE
     | {"--abstain": FLOATS, "--abstain-by": ["distance", "risk", "x"], "--gamma": VALUES, "--norm": ["1", "2", "inf"]}
     | {"--share": FLOATS, "--memory-limit": SIZES, "--unsafe-load-pickle": FLAG, "--quiet": FLAG},
@@ -308,7 +309,7 @@ READS: dict[str, tuple[str, ...]] = {
     "judges": ("log", "model_judge"),
     "axioms": ("log", "scorer", "features"),
     "camps": ("log", "features"),
-    "fit": ("log", "features", "propensities", "validate"),
+    "fit": ("log", "features", "propensities", "validate", "start"),
     "score": ("model", "features", "judgments", "judged_features"),
     "evaluate": ("scores", "labels", "more", "against", "features", "coefficients"),
     "audit": ("log", "propensities"),
@@ -404,6 +405,7 @@ def good_folder(kind: str) -> dict[str, bytes]:
     """Return the files of a fitted model or of a store, as the commands make them."""
     commands = {
         "model": ["fit", "votes.csv", "-f", "features.csv", "-m", "model", "--loss", "ranknet", "-q"],
+        "informed": ["fit", "votes.csv", "-f", "features.csv", "-m", "informed", "-q"],
         "trees": ["fit", "train.txt", "-m", "trees", "-r", "hist-gradient-boosting", "-q"],
         "network": ["fit", "train.txt", "-m", "network", "-r", "network", "-q"],
         "s.store": ["ingest", "votes.csv", "--store", "s.store", "-q"],

@@ -148,7 +148,8 @@ def test_regressors_by_name(regressor: str, concordant) -> None:
     assert status == 0 and len(out.splitlines()) == 91, err
 
 
-def test_seed_gives_the_same_bytes(concordant, folder: Path) -> None:
+def test_seed_gives_the_same_bytes(concordant, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")  # the time of the fit is kept, too
     for name in ("one", "two"):
         assert concordant("fit", "votes.csv", "-f", "features.csv", "-m", name, "--order", "5", "--seed", "3")[0] == 0
     for file in (folder / "one").iterdir():
@@ -411,3 +412,25 @@ def test_the_gate_holds_clusters_out_together(concordant, folder: Path) -> None:
     assert suggested in concordant(*given)[2]
     for more in (("--no-gate",), ("--cluster", "half"), ("--structure", "borda")):  # where it would do nothing
         assert "looks like" not in concordant(*given, *more)[2], more
+
+
+def test_a_nightly_fit_keeps_what_was_chosen(concordant, folder: Path) -> None:
+    """``--start``: the settings have to be the same, nothing is cross-validated, the model may replace the old one."""
+    fit = ("fit", "votes.csv", "-f", "features.csv", "-m")
+    assert concordant(*fit, "model")[0] == 0
+    whole = load_model("model").coef_
+    status, out, err = concordant(*fit, "model", "--start", "model")
+    assert (status, out) == (0, "") and "stay as they were chosen when there were 720 judgments" in err
+    assert (load_model("model").coef_ == whole).all()
+    assert concordant(*fit, "edges", "--loss", "ranknet", "-q")[0] == 0
+    for more, says in (
+        (("--start", "model", "--ridge", "0.5"), "--start model was fitted with ridge='auto', not ridge=0.5"),
+        (("--start", "none"), "none: there is no model directory"),
+        (("--start", "edges"), "--start edges: it is no linear scorer of preferences"),
+        (("--start", "model", "--regressor", "hist-gradient-boosting"), "only linear scorers of preferences"),
+        (("--start", "model", "--engine", "spark"), "for one machine; leave it out with --engine spark"),
+    ):
+        status, _, err = concordant(*fit, "other", *more)
+        assert status == 2 and says in err and not (folder / "other").exists(), err
+    status, _, err = concordant("fit", "train.txt", "-m", "other", "--start", "model")
+    assert status == 2 and "only linear scorers of preferences" in err

@@ -450,6 +450,7 @@ VALUES: dict[str, list[str]] = {
     "limit_concurrency": ["3"],
     "timeout": ["3"],
     "watch": ["5"],
+    "start": ["informed"],
     "shadow": ["model"],
     "shadow_share": ["0.5"],
     "summary": ["run.json"],
@@ -499,7 +500,7 @@ def _hashes() -> dict[str, str]:
 @functools.cache
 def run(*arguments: str) -> Run:
     """Run a command line where the files of all kinds are."""
-    made = files() | good_folder("model") | good_folder("trees") | good_folder("s.store")
+    made = files() | good_folder("model") | good_folder("informed") | good_folder("trees") | good_folder("s.store")
     with tempfile.TemporaryDirectory() as folder, _inside(folder) as (out, err):
         needed = read_and_written(list(arguments))
         wanted = {name.split("/")[0].split("::")[0] for name in set().union(*needed)}
@@ -680,6 +681,7 @@ SAME: dict[str, dict[str, str]] = {
     },
     "evaluate": {"--structure": "of comparisons plackett-luce is bradley-terry"},
     "fit": {
+        "--start": "the choices are those that the fit makes, too",
         "--in-memory": "F is read into memory without it, too",
         "--stream": "F on disk or in memory: the model is the same",
         "--order": "says what is taken without it",

@@ -15,9 +15,11 @@ import pytest
 
 import concordant as cc
 from concordant.io.ingest import Store
-from concordant.io.store import summed
+from concordant.io.read import read_log
+from concordant.io.store import stored, summed
 from concordant.io.store.catalogue import parts_folder
 from concordant.io.store.segments import fingerprint
+from running import exit_status
 from store_faults import kept_database
 
 
@@ -56,11 +58,23 @@ def sums(store: Store) -> list[Path]:
     return sorted(path for path in parts_folder(store.path).iterdir() if summed.KEPT.fullmatch(path.name))
 
 
+def _without_people(prefs: Any) -> Any:
+    """The same judgments, counted anew from their labels."""
+    names = {"winner": prefs.items.take(prefs.winner), "loser": prefs.items.take(prefs.loser)}
+    query = prefs.queries.take(prefs.query)
+    return cc.Preferences.from_comparisons(*names.values(), query, prefs.weight, tie=prefs.tie, count=prefs.count)
+
+
 def same(store: Store) -> None:
     """Read with what was kept, and by DuckDB without it."""
     kept, whole = cc.read(store.path), cc.read(store.path, engine="duckdb")
     assert kept == whole and fingerprint(kept) == fingerprint(whole)
     assert all(getattr(kept, name).dtype == getattr(whole, name).dtype for name in ("winner", "cluster", "count"))
+    before = sums(store)
+    for engine in (None, "duckdb"):  # scores alone need nobody's name
+        alone = read_log(store.path, clustered=False, engine=engine).preferences
+        assert alone.clusters is None and alone == _without_people(whole)
+    assert sums(store) == before  # a sum without people is not kept
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -172,3 +186,21 @@ def test_counts_beyond_32_bits(store: Store) -> None:
     same(store)
     assert cc.read(store.path).count.max() == (1 << 40) + 1
     assert np.array_equal(cc.rank(cc.read(store.path)).score, cc.rank(cc.read(store.path, engine="duckdb")).score)
+
+
+@pytest.mark.parametrize("more", [[], ["--min-judgments", "5"]], ids=str)
+def test_scores_alone_do_without_the_people(store: Store, tmp_path: Path, monkeypatch: Any, more: list[str]) -> None:
+    """Quietly and without intervals nothing depends on who judged: the same bytes, and no cluster is read."""
+    _two_days(store, tmp_path)
+    asked, output = ["rank", store.path, "--interval", "none", *more], ["-o", tmp_path / "ranking.csv"]
+    assert exit_status(*asked, *output) == 0
+    said = (tmp_path / "ranking.csv").read_bytes()
+    asked_for: list[bool] = []
+    read = stored.merged
+    monkeypatch.setattr(stored, "merged", lambda *given: [asked_for.append(given[-1]), read(*given)][1])
+    assert exit_status(*asked, *output, "-q") == 0
+    assert (tmp_path / "ranking.csv").read_bytes() == said
+    for other in (["--summary", tmp_path / "run.json", *output], ["-o", tmp_path / "ranking.parquet"]):
+        assert exit_status(*asked, "-q", *other) == 0
+    assert exit_status(*asked, *output) == 0 == exit_status("rank", store.path, "-q", *output)
+    assert asked_for == [False, True, True, True, True]

@@ -120,9 +120,17 @@ def read(
 
 
 def read_log(
-    source: Any, *, unranked: str | None = None, pool: bool | None = None, window: Window = ALWAYS, **options: Any
+    source: Any,
+    *,
+    unranked: str | None = None,
+    pool: bool | None = None,
+    window: Window = ALWAYS,
+    clustered: bool = True,
+    **options: Any,
 ) -> Reading:
     """Read a log as ``read`` does, with its options, and return the preferences with the report of what was refused.
+
+    ``clustered``: whether the clusters of a store are read.
 
     >>> reading = read_log({"winner": ["a", "a", "b"], "loser": ["b", "a", "c"]}, on_error="skip")
     >>> len(reading.preferences), reading.rows
@@ -133,7 +141,7 @@ def read_log(
     if not isinstance(pool, bool | None):
         raise UsageError(f"pool must be True, False or None, not {pool!r}")
     if isinstance(source, str | os.PathLike) and is_store(Path(source)):
-        reading = read_as_made(source, window=window, **options)
+        reading = read_as_made(source, window=window, clustered=clustered, **options)
     else:
         if window and options.get("time") is None:
             raise UsageError("days of a log need the column that says when; name it (", Setting("time"), ")")
@@ -164,10 +172,12 @@ def read_as_made(
     master: str | None = None,
     votes: Votes | None = None,
     window: Window = ALWAYS,
+    clustered: bool = True,
 ) -> Reading:
     """Read a log as ``read_log`` does, whatever its queries mean and what a ranking leaves out: what a store keeps.
 
-    ``votes``: those that the store has by their ids; ``window``: the days of a store.
+    ``votes``: those that the store has by their ids; ``window``: the days of a store; ``clustered``: whether its
+    clusters are read.
     """
     _check_words(clicks=(clicks, CLICKS), on_error=(on_error, ("raise", "skip")))
     if not isinstance(kind, str | None):
@@ -181,7 +191,7 @@ def read_as_made(
         settings = Settings(memory_limit, threads)
         given = {"kind": kind, "columns": columns, "clicks": clicks, "on_error": on_error, "engine": engine}
         given |= {"cluster": cluster, "covariates": covariates, "home": home}
-        prefs, total, rests = read_as_log(Path(source), given, settings, window)
+        prefs, total, rests = read_as_log(Path(source), given, settings, window, clustered)
         return Reading(prefs, total, Path(source).name, {}, rests=rests)
     local = (engine is None or (isinstance(engine, str) and engine in ("duckdb", "memory"))) and master is None
     found = _of_results(Path(source)) if local and isinstance(source, str | os.PathLike) else None

@@ -36,7 +36,7 @@ from concordant.apps.commands.regressors import (
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.commands.validating import HeldOut, known_queries, share_apart, validated
 from concordant.apps.models.directory import check_target
-from concordant.apps.models.saving import save_model
+from concordant.apps.models.saving import load_model, save_model
 from concordant.errors import ConcordantError, InputError, UsageError, counted, did_you_mean
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import locate
@@ -49,6 +49,7 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import OF_GRADES, OF_JUDGMENTS, BoostedRanker
 from concordant.learning.rankers.copeland import CopelandRanker
 from concordant.learning.rankers.edges import EdgeRanker
+from concordant.learning.rankers.estimator import described, json_values
 from concordant.learning.rankers.family import best_of, family
 from concordant.learning.rankers.growing import lightgbm
 from concordant.learning.rankers.lists import LOSSES, ListRanker
@@ -73,6 +74,7 @@ def fit(options: FitOptions) -> None:
     several = graded and not options.gave(*OF_ONE)
     if several and options.missing is None:
         ranker.set_params(missing="mean")  # what is read, and held out, may have gaps: trees know them
+    before = _started(ranker, options, graded)
     if options.engine == "spark":
         from concordant.apps.commands import on_spark
 
@@ -103,6 +105,7 @@ def fit(options: FitOptions) -> None:
             ranker = _best(features, judged, options)
         else:
             ranker.set_params(**({"missing": options.missing or "auto"} if several else {}))
+            ranker = ranker if before is None else before
             _fit(ranker, features, judged, held, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
@@ -171,8 +174,9 @@ def _loss(options: FitOptions) -> str:
 
 def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
     more = {} if held is None or not isinstance(ranker, BoostedRanker) else {"eval_set": (held.features, held.judged)}
+    fitted = ranker.fit if options.start is None else ranker.refit
     try:
-        ranker.fit(features, judged, **more)
+        fitted(features, judged, **more)
     except ConcordantError as error:
         if not isinstance(error, UsageError) or not isinstance(features, FeatureFile) or options.stream:
             raise
@@ -182,6 +186,31 @@ def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, held: HeldO
             raise
         given = " ".join(options.regressor_options)
         raise UsageError(f"--regressor {options.regressor} cannot be fitted with {given}: {error}") from error
+
+
+def _started(ranker: Any, options: FitOptions, graded: bool) -> AggregationRanker | None:
+    """Return the model whose choices are kept, if one is named. Errors (UsageError): its settings are not those asked.
+
+    What the command line asks for is what the model has to be of; the choices that held-out judgments made are not in
+    its settings.
+    """
+    if options.start is None:
+        return None
+    at = f"--start {options.start}"
+    if graded or not isinstance(ranker, AggregationRanker) or ranker.regressor is not None:
+        raise UsageError(f"{at}: only linear scorers of preferences (--loss gain-regression) keep what was chosen")
+    if options.engine == "spark":
+        raise UsageError(f"{at} is for one machine; leave it out with --engine spark")
+    before = load_model(options.start)
+    if not isinstance(before, AggregationRanker) or hasattr(before, "regressor_"):
+        raise UsageError(f"{at}: it is no linear scorer of preferences; name one that concordant fit made of them")
+    kept, asked = described(before)["params"], {**ranker.get_params(deep=False), "missing": ranker.missing_}
+    if other := [name for name, value in asked.items() if json_values(value) != kept.get(name)]:
+        raise UsageError(
+            f"{at} was fitted with {', '.join(f'{name}={kept.get(name)!r}' for name in other)}, not "
+            f"{', '.join(f'{name}={asked[name]!r}' for name in other)}: ask for the same, or leave --start out"
+        )
+    return before
 
 
 def _held_out(

@@ -35,6 +35,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
       concordant fit votes.csv --features items.csv --model model
       concordant fit clicks.parquet --features docs.txt --model model --structure cascade --clicks first
       concordant fit votes.csv -f items.csv -m trees --regressor hist-gradient-boosting
+      concordant fit votes.store -f items.csv -m model --start model      (each night)
       concordant fit train.txt --model model          (LETOR: labels and features in one file)
       concordant fit train.txt -m trees --regressor boosted --validate vali.txt
       concordant fit votes.parquet -f huge.parquet -m model --structure log-odds --stream
@@ -48,6 +49,11 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
         "-f",
     )
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
+    start: str | None = option(
+        "MODEL",
+        "Keep what held-out judgments chose when this model was fitted (aggregation, ridges), and fit the coefficients "
+        "anew: a tenth of the time. All is chosen anew where judgments grew or shrank by more than a tenth since.",
+    )
     loss: str | None = option(
         "L",
         f"{any_of([*SURROGATES, 'leximax-copeland'])}. Of --regressor boosted also informed, "

@@ -169,7 +169,7 @@ def board_of(
             if pool:
                 reading = replace(reading, preferences=reading.preferences.pool())
         else:
-            reading = read_log(named, **reads, window=days)
+            reading = read_log(named, **reads, window=days, clustered=not _scores_alone(options, part, by))
     check_grades(options, reading.roles, reading.name)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
     prefs = reading.preferences
@@ -196,6 +196,13 @@ def board_of(
         with Progress(quiet, "ranking", {"ranking queries": None, "writing": ROW * rows}):
             board = ranking.rank(prefs, name, **how)
     return replace(board, rests=resting), told
+
+
+def _scores_alone(options: RankOptions, part: Any, by: str | None) -> bool:
+    """Whether nothing that depends on who judged is asked for: neither intervals nor a word on the fit of the model."""
+    said = not options.quiet or options.statistics or options.summary is not None or options.cluster
+    described = said or (options.output or "").lower().endswith((".md", *REMEMBERS))
+    return not described and options.interval == "none" and part is None and by is None
 
 
 def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:

@@ -43,21 +43,26 @@ from concordant.preferences.windows import ALWAYS, Window
 from concordant.progress import steps
 
 
-def merged(segments: Mapping[str, Path], facts: Facts, settings: Settings, kept: bool | None = False) -> Preferences:
+def merged(
+    segments: Mapping[str, Path], facts: Facts, settings: Settings, kept: bool | None = False, clustered: bool = True
+) -> Preferences:
     """Return the preferences that segments, by their signs, hold together. Errors: those of DuckDB and Arrow.
 
     ``kept``: whether the sum that is kept beside them is used, and kept; None: DuckDB adds all of them up.
+    ``clustered``: whether they have their clusters.
     """
     if not segments:
         return Preferences.empty()
-    if kept is not None and (whole := added_up(segments, facts, keep=kept)) is not None:
+    if kept is not None and (whole := added_up(segments, facts, keep=kept, clustered=clustered)) is not None:
         return whole
+    distinct = len(segments) == 1 and (clustered or facts.clusters is None)
+    facts = facts if clustered else replace(facts, clusters=None)
     paths = [*segments.values()]
     files = ", ".join(literal(pattern(path)) for path in paths)
     source = f"read_parquet([{files}], hive_partitioning = false)"
     names = _columns(facts)
     chosen = ", ".join(identifier(name) for name in names)
-    if len(paths) == 1:  # its judgments are distinct already
+    if distinct:  # its judgments are
         statement = f'SELECT {chosen}, "count" FROM {source} WHERE "count" > 0'
     else:
         total = 'sum("count")::BIGINT AS "count"'
@@ -138,11 +143,12 @@ def read_stored(
     check: Callable[[Facts], None] = lambda _: None,
     which: Callable[[Catalogue], Collection[Ingestion]] = lambda catalogue: catalogue.batches,
     kept: bool | None = False,
+    clustered: bool = True,
 ) -> tuple[Preferences, Catalogue]:
     """Return the preferences of a store and the catalogue that they were read by; ``check`` may refuse it first.
 
-    ``which``: the batches that are read; ``kept`` as ``merged`` has it. Every segment is held against its SHA-256
-    first. Errors (InputError): no store; a segment that is missing or damaged.
+    ``which``: the batches that are read; ``kept`` and ``clustered`` as ``merged`` has them. Every segment is held
+    against its SHA-256 first. Errors (InputError): no store; a segment that is missing or damaged.
     """
     target = Path(os.path.realpath(store))
     while True:
@@ -155,7 +161,7 @@ def read_stored(
             wanted = which(catalogue)
             held = steps("checking segments", catalogue.holding(wanted))
             paths = {segment.sign: checked(target, segment) for segment in held}
-            prefs = merged(paths, catalogue.facts, settings or Settings(), kept)
+            prefs = merged(paths, catalogue.facts, settings or Settings(), kept, clustered)
             there = sum(batch.judgments for batch in wanted)
             if len(prefs) != there:
                 raise InputError(f"{store}: {len(prefs):,} judgments were read, the catalogue says {there:,}")
@@ -170,18 +176,19 @@ def read_stored(
 
 
 def read_as_log(
-    store: Path, given: Mapping[str, Any], settings: Settings, window: Window = ALWAYS
+    store: Path, given: Mapping[str, Any], settings: Settings, window: Window = ALWAYS, clustered: bool = True
 ) -> tuple[Preferences, int, dict[str, Any]]:
     """Return the preferences of a store, read in the place of a log, of how many rows, and which batches they are.
 
     ``given`` are options of ``read``. How rows become judgments was settled when they were taken in: options that say
     so again have to say the same (kind, cluster, covariates, home), others (columns, clicks, on_error) are refused.
-    ``window``: the days whose batches are read; a note says how many there are. Errors: UsageError; InputError: there
+    ``window``: the days whose batches are read; a note says how many there are. ``clustered``: whether they have their
+    clusters. Errors: UsageError; InputError: there
     are no judgments.
     """
     which = of_window(window, str(store))
     check, kept = lambda facts: _refuse(facts, str(store), given), None if given["engine"] == "duckdb" else True
-    prefs, catalogue = read_stored(store, settings, check=check, which=which, kept=kept)
+    prefs, catalogue = read_stored(store, settings, check=check, which=which, kept=kept, clustered=clustered)
     chosen = which(catalogue)
     if window:
         prefs = replace(prefs, told=(*prefs.told, window_note(window, catalogue, chosen)))

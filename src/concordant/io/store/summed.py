@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,11 @@ class Part:
     def __len__(self) -> int:
         return len(self.columns["count"])
 
+    def without(self, role: str) -> Part:
+        """Return the part without a column; its rows are not distinct then."""
+        labels = {name: known for name, known in self.labels.items() if name != ROLES[role]}
+        return Part(labels, {name: codes for name, codes in self.columns.items() if name != role})
+
     @classmethod
     def of(cls, prefs: Comparisons) -> Part:
         """Return the codes of preferences."""
@@ -69,17 +74,23 @@ class Part:
         )
 
 
-def added_up(paths: Mapping[str, Path], facts: Facts, *, keep: bool = False) -> Comparisons | None:
+def added_up(
+    paths: Mapping[str, Path], facts: Facts, *, keep: bool = False, clustered: bool = True
+) -> Comparisons | None:
     """Return the comparisons that segments hold together; None where they have covariates or strengths.
 
     ``paths``: the segments by their signs. ``keep``: start from the sum that was kept of some of them, and keep this
-    one where it is large. Errors: InputError for columns that no segment of the store has; those of Arrow.
+    one where it is large; without the clusters (``clustered``) it is not kept. Errors: InputError for columns that no
+    segment of the store has; those of Arrow.
     """
     if facts.kind != "comparisons" or facts.covariates or not paths:
         return None
     folder = next(iter(paths.values())).parent
     known, kept = _kept(folder, paths) if keep else (frozenset[str](), None)
     parts: list[Part] = []
+    if not clustered and facts.clusters is not None:
+        facts, keep = replace(facts, clusters=None), False
+        parts, kept = [] if kept is None else [kept.without("cluster")], None
     declared: list[pa.Table] = []
     for path in steps("reading segments", [path for sign, path in paths.items() if sign not in known]):
         with open_regular(path) as opened:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -16,8 +16,8 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, Learned, StreamedTraining, TargetSums, WholeColumns
-from concordant.learning.rankers.diagnosis import Diagnosis, centred_gains, diagnose
-from concordant.learning.rankers.edge_sources import clicks_note, several_note
+from concordant.learning.rankers.diagnosis import Diagnosis, diagnosed
+from concordant.learning.rankers.edge_sources import several_note
 from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.gate import (
     DEFAULT,
@@ -50,21 +50,24 @@ from concordant.learning.rankers.residual_fit import (
 )
 from concordant.learning.rankers.stopping import Regression, judged_parts
 from concordant.learning.rankers.target import Target
-from concordant.learning.rankers.targeting import TargetMaker
-from concordant.learning.rankers.validation import Training, learning_rows, matched
+from concordant.learning.rankers.targeting import Choices, TargetMaker
+from concordant.learning.rankers.validation import Training
 from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.least_squares import INTERCEPTS
 from concordant.learning.targets.informed import Informed
-from concordant.learning.targets.mean_targets import TargetFacts, Targets
+from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.gains import Gain
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import SPLITS
 from concordant.progress import stage
 from concordant.ranking.click_models import usual_clicks
-from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
+
+
+OF_GATES = ("status", "structure", "gate", "target", "consistent_for", "condition")
+"""What ``status_`` says of the gates; of choices that are kept it stays."""
 
 
 def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
@@ -207,6 +210,33 @@ class AggregationRanker(RegressionRanker):
         self.split = split
         self.seed = seed
 
+    def refit(self, X: Any, y: Any, sample_weight: Any = None, *, qid: Any = None, group: Any = None) -> Self:
+        """Learn anew from the judgments of today what held-out judgments chose before: only the coefficients change.
+
+        The aggregation, the ridges and τ² stay, so nothing is cross-validated: coefficients are those of ``fit``, to
+        the last bit, wherever that would choose the same. More judgments than a tenth beyond those of the choice (or
+        fewer) have all chosen anew, as by ``fit``; a note says which. ``status_["choices"]`` are the choices.
+        Arguments as of ``fit``. Errors: NotFittedError; UsageError for regressors, and where nothing was chosen.
+
+        >>> from concordant.preferences.preferences import Preferences
+        >>> votes = Preferences.from_comparisons(["b", "c", "c"] * 40, ["a", "b", "a"] * 40)
+        >>> features = {"item": ["a", "b", "c", "d"], "length": [1.0, 2.0, 3.0, 4.0]}
+        >>> ranker = AggregationRanker().fit(features, votes)
+        >>> before = ranker.coef_
+        >>> bool((ranker.refit(features, votes).coef_ == before).all())
+        True
+        """
+        check_is_fitted(self)
+        if not isinstance(found := self.status_.get("choices"), Mapping):
+            raise UsageError(
+                "this scorer keeps no choices: it has a regressor or too few judgments, or is of Spark or 0.1; fit it"
+            )
+        self._start = Choices.of(found)
+        try:
+            return self.fit(X, y, sample_weight, qid=qid, group=group)
+        finally:
+            del self._start
+
     def _check(self) -> None:
         if self.intercept not in INTERCEPTS:
             raise UsageError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {self.intercept!r}")
@@ -259,12 +289,15 @@ class AggregationRanker(RegressionRanker):
         tried, ridges, beyond = self._to_try(kind, int(training.prefs.judgments.max()), informed, clicks)
         seen = self._for_linear(training, columns)
         maker = TargetMaker(training, seen, self._recipe(), informed, self.tau2)
-        place = 0
+        place, (kept, outgrown) = 0, self._kept(training, tried)
+        if kept is not None:
+            tried, ridges = [plan for plan in tried if plan.row == kept.plan], [kept.ridge]
+            maker = replace(maker, tau2=kept.tau2 or self.tau2, precision=kept.precision)
         self._forget("cv_")
         target = Target.of(self.target, kind)
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         unchosen: TooFew | None = None
-        gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining))
+        gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining)) and kept is None
         chosen = "choosing the ridge" if beyond else "cross-validation"
         parts = dict.fromkeys([f"{chosen}: folds"] * (len(tried) * len(ridges) > 1) + ["gate: folds"] * gated)
         with stage("aggregating", parts=parts):
@@ -293,6 +326,9 @@ class AggregationRanker(RegressionRanker):
             start = aim = None
             if gated:
                 gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
+            elif kept is not None and kept.gate is not None:
+                others = self._beside(training, seen, maker, beyond)
+                start = next(one for one in others if one.name == kept.gate)
         if self.regressor is None:
             prior = maker.prior_of(training.prefs) if beyond else None
             ended = self._fit_linear(training, columns, targets, weight, ridge, prior)
@@ -314,11 +350,31 @@ class AggregationRanker(RegressionRanker):
             likely = self.target is None and not target.of_lists and start is None and aim is None
             of_parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
             ended = self._fit_regressor(training, columns, made(training.prefs), target, of_parts)
-        notes = [*training.notes, *facts.notes, *maker.notes]
+        notes = [*training.notes, *facts.notes, *maker.notes, *outgrown]
         if self.structure is None and clicks != "cascade":
             notes += several_note(training.prefs, clicks)
-        found = Learned(plan, facts, ended, ridge, ridges, maker.facts, beyond, gated, gates, unchosen)
+        told = gated or kept is not None
+        found = Learned(plan, facts, ended, ridge, ridges, maker.facts, beyond, told, gates, unchosen)
+        before = getattr(self, "status_", {})
         self._tell(kind, found, notes)
+        if kept is not None:
+            self.status_ |= {name: before[name] for name in OF_GATES if name in before} | {"choices": kept.row}
+        elif self.regressor is None and unchosen is None:
+            prior = maker.prior if informed else None
+            precision, tau2 = (None, None) if prior is None else (prior.precision, prior.tau2)
+            taken, number = None if start is None else start.name, len(training.prefs)
+            self.status_["choices"] = Choices(kind, number, plan.row, ridge, precision, tau2, taken).row
+
+    def _kept(self, training: Training, tried: list[Plan]) -> tuple[Choices | None, tuple[Note, ...]]:
+        """Return the choices that ``refit`` keeps, if it is that and they can be kept, and what to say of it."""
+        start: Choices | None = getattr(self, "_start", None)
+        if start is None:
+            return None, ()
+        alike = training.features.names == (self._names or training.features.names)
+        if why := start.outgrown(training.prefs, tried) or ("" if alike else "the features are others"):
+            return None, (Note("chosen anew", "held-out judgments choose all anew, for {why}", why=why),)
+        text = "aggregation, ridges and variance stay as they were chosen when there were {judgments:judgments}"
+        return start, (Note("choices kept", text, judgments=start.judgments),)
 
     def _learn_grades(self, training: Training, columns: Columns) -> None:
         """Fit relevance labels: each query is one complete judgment, so nothing is aggregated."""
@@ -380,8 +436,7 @@ class AggregationRanker(RegressionRanker):
         target = Target.of(self.target, str(training.prefs.kind))
         how: dict[str, Any] = {"n": self.folds, "seed": self.seed}
         recipe = self._recipe()
-        pilot = maker.prior_of(training.prefs).ridge if beyond else RIDGE
-        others = linear_candidates(training, columns, recipe, target, pilot * len(training.prefs), self.intercept)
+        others = self._beside(training, columns, maker, beyond)
 
         def default(prefs: Preferences) -> Floats:
             if not beyond:
@@ -400,6 +455,13 @@ class AggregationRanker(RegressionRanker):
         by_target = target_candidates(training, recipe, lambda prefs: maker([plan], prefs)[0].value, target)
         found.append(choose(training, columns, by_target, target, linear=False, **how))
         return found, start, by_target[found[1].taken] if found[1].taken or start is not None else None
+
+    def _beside(self, training: Training, columns: Columns, maker: TargetMaker, beyond: bool) -> list[Candidate]:
+        """Return the linear scorers that the gate tries beside the usual one."""
+        target = Target.of(self.target, str(training.prefs.kind))
+        pilot = maker.prior_of(training.prefs).ridge if beyond else RIDGE
+        precision = pilot * len(training.prefs)
+        return linear_candidates(training, columns, self._recipe(), target, precision, self.intercept)
 
     def _tell_gates(self, gates: list[Gate]) -> None:
         if not gates:
@@ -439,8 +501,7 @@ class AggregationRanker(RegressionRanker):
     def _tell(self, kind: str, found: Learned, said: Sequence[str]) -> None:
         """Set ``status_``; ``said`` are the notes of judgments and targets."""
         plan, unchosen, notes = found.plan, found.unchosen, [*said]
-        told = found.gated or unchosen is not None
-        notes += self._warnings(kind, plan, found.facts, found.ridge, found.ridges, found.beyond, told)
+        notes += found.warnings(kind)
         notes += [] if unchosen is None else [_not_chosen(unchosen, found.beyond, found.ridge)]
         notes += [*found.ended.pop("notes", []), *(gate.note for gate in found.gates)]
         made = {**plan.row, "order": plan.order}
@@ -454,28 +515,6 @@ class AggregationRanker(RegressionRanker):
         if self.informed != "auto":
             return bool(self.informed)
         return self.structure is None and kind != "selections" and not self.structure_options
-
-    def _warnings(
-        self, kind: str, plan: Plan, facts: TargetFacts, ridge: float, ridges: list[float], beyond: bool, gated: bool
-    ) -> Iterator[Note]:
-        """What the user may want to do otherwise."""
-        if not facts.largest:
-            text = "no query has two items of different targets: nothing was learned, and no score says anything"
-            yield Note("nothing learned", text)
-        if beyond and np.isinf(ridge) and not gated:
-            text = (
-                "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
-                "which therefore stands"
-            )
-            yield Note("pairwise scorer stands", text)
-        elif len(ridges) > 1 and not beyond and ridge in (min(ridges), max(ridges)):
-            end = "least" if ridge == min(ridges) else "greatest"
-            yield Note(
-                "end of what was tried", f"the ridge chosen, {{value:g}}, is the {end} that was tried", value=ridge
-            )
-        known = STRUCTURES.get(plan.row["structure"])
-        if kind == "selections" and known and known.reads == "pairs":
-            yield clicks_note(known.name)
 
     @property
     def structure_(self) -> str:
@@ -542,37 +581,7 @@ class AggregationRanker(RegressionRanker):
 
         Source: Duchi, Mackey and Jordan (2013), Theorem 4.
         """
-        check_is_fitted(self)
-        training = learning_rows(X, y, self.missing_, structure=self.structure)
-        prefs = training.prefs
-        replaced = any(gate["candidates"][0]["taken"] is False for gate in self.status_.get("gate", []))
-        if self.regressor is not None or self.intercept != "query" or self._informed(str(prefs.kind)) or replaced:
-            raise UsageError(
-                "Theorem 4 speaks of linear scorers fitted to what the judgments of each query say by themselves, with "
-                "an intercept of its own: name a ",
-                Setting("structure"),
-                ", and give no regressor and no other intercept",
-            )
-        rows = matched(training.features, training.named, self._names, self.n_features_in_)[training.row]
-        plan = next(
-            plan
-            for plan in self._plans(
-                str(prefs.kind), largest=int(prefs.judgments.max()), informed=False, clicks=usual_clicks(prefs)
-            )
-            if all(self.status_.get(name, value) == value for name, value in plan.row.items() if name != "order")
-        )
-        options = settled(self.structure_options) | ({} if plan.c0 is None else {"c0": plan.c0})
-        return diagnose(
-            training.groups.centred(np.asarray(self._normalised(self.normaliser_, rows), np.float64)),
-            prefs,
-            centred_gains(prefs, plan.structure, options, plan.gain, plan.scale, plan.normalise, self.at),
-            self.coef_standardised_,
-            order=None if self.order_ == "all" else int(self.order_),
-            share=training.share,
-            radius=radius,
-            replicates=replicates,
-            seed=seed,
-        )
+        return diagnosed(self, X, y, radius=radius, replicates=replicates, seed=seed)
 
     def _fit_linear(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
@@ -18,6 +18,7 @@ from concordant.learning.features.key_index import Placed, place, rows_by_query
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Moments, Normaliser, signed_log
 from concordant.learning.features.streamed import FeatureFile
+from concordant.learning.rankers.edge_sources import clicks_note
 from concordant.learning.rankers.plans import Plan, Recipe, ridges_to_try
 from concordant.learning.rankers.validation import Training, refuse_other_names
 from concordant.learning.solvers.grouped_rows import GroupedRows
@@ -25,9 +26,11 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.solvers.sparse_least_squares import WIDE, SparseEquations
 from concordant.learning.targets.mean_targets import TargetFacts
 from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.ranked_lists import examined_only
+from concordant.ranking.structures import STRUCTURES
 
 Floats = NDArray[np.float64]
 BLOCK = 1 << 20
@@ -92,6 +95,26 @@ class Learned:
     gates: list[Any] = field(default_factory=list)
     unchosen: InputError | None = None
     """Why nothing could be chosen on held-out judgments."""
+
+    def warnings(self, kind: str) -> Iterator[Note]:
+        """What the user may want to do otherwise."""
+        told = self.gated or self.unchosen is not None
+        if not self.facts.largest:
+            text = "no query has two items of different targets: nothing was learned, and no score says anything"
+            yield Note("nothing learned", text)
+        if self.beyond and np.isinf(self.ridge) and not told:
+            text = (
+                "informed: held-out judgments do not show that aggregation improves on the pairwise logistic scorer, "
+                "which therefore stands"
+            )
+            yield Note("pairwise scorer stands", text)
+        elif len(self.ridges) > 1 and not self.beyond and self.ridge in (min(self.ridges), max(self.ridges)):
+            end = "least" if self.ridge == min(self.ridges) else "greatest"
+            text = f"the ridge chosen, {{value:g}}, is the {end} that was tried"
+            yield Note("end of what was tried", text, value=self.ridge)
+        known = STRUCTURES.get(self.plan.row["structure"])
+        if kind == "selections" and known and known.reads == "pairs":
+            yield clicks_note(known.name)
 
 
 class TargetSums(ABC):

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, Setting, UsageError
+from concordant.learning.rankers.plans import settled
+from concordant.learning.rankers.validation import learning_rows, matched
+from concordant.learning.scikit import check_is_fitted
 from concordant.learning.solvers.deviation import Drawn, RiskProcess, suprema, worst
 from concordant.learning.solvers.sampled import SampledGains
 from concordant.losses.objective import Objective, WeightedEdges
 from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.click_models import usual_clicks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -310,3 +314,38 @@ def _extrapolated(
     best = np.argmin(np.array(left), axis=0)
     found = np.array(bias)[best, np.arange(len(draws))]
     return float(RATES[best[0]]), float(found[0]), float(found[1:].std())
+
+
+def diagnosed(ranker: Any, X: Any, y: Any, *, radius: float | None, replicates: int, seed: int) -> Diagnosis:
+    """Return the diagnosis of a fitted ``AggregationRanker`` (its method ``diagnose``)."""
+    check_is_fitted(ranker)
+    training = learning_rows(X, y, ranker.missing_, structure=ranker.structure)
+    prefs = training.prefs
+    replaced = any(gate["candidates"][0]["taken"] is False for gate in ranker.status_.get("gate", []))
+    if ranker.regressor is not None or ranker.intercept != "query" or ranker._informed(str(prefs.kind)) or replaced:
+        raise UsageError(
+            "Theorem 4 speaks of linear scorers fitted to what the judgments of each query say by themselves, with "
+            "an intercept of its own: name a ",
+            Setting("structure"),
+            ", and give no regressor and no other intercept",
+        )
+    rows = matched(training.features, training.named, ranker._names, ranker.n_features_in_)[training.row]
+    plan = next(
+        plan
+        for plan in ranker._plans(
+            str(prefs.kind), largest=int(prefs.judgments.max()), informed=False, clicks=usual_clicks(prefs)
+        )
+        if all(ranker.status_.get(name, value) == value for name, value in plan.row.items() if name != "order")
+    )
+    options = settled(ranker.structure_options) | ({} if plan.c0 is None else {"c0": plan.c0})
+    return diagnose(
+        training.groups.centred(np.asarray(ranker._normalised(ranker.normaliser_, rows), np.float64)),
+        prefs,
+        centred_gains(prefs, plan.structure, options, plan.gain, plan.scale, plan.normalise, ranker.at),
+        ranker.coef_standardised_,
+        order=None if ranker.order_ == "all" else int(ranker.order_),
+        share=training.share,
+        radius=radius,
+        replicates=replicates,
+        seed=seed,
+    )

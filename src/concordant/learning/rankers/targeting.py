@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,46 @@ from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 
+GROWN = 1.1
+"""Judgments, as a multiple of those that something was chosen on, up to which it may be kept as it is."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What held-out judgments chose in a fit, so that the next one on nearly the same judgments may keep it."""
+
+    kind: str
+    """Of the judgments."""
+    judgments: int
+    """On how many it was chosen."""
+    plan: Mapping[str, Any]
+    """The row of the plan."""
+    ridge: float
+    precision: float | None
+    """n · ridge of the first pairwise fit, which informs the aggregation; None without one."""
+    tau2: float | None
+    gate: str | None
+    """The linear scorer that the gate took in the place of the usual one."""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The choices as values that JSON keeps."""
+        return {**vars(self), "plan": dict(self.plan), "ridge": None if np.isinf(self.ridge) else self.ridge}
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Choices:
+        """Return the choices of ``row``."""
+        return cls(**{**row, "ridge": np.inf if row["ridge"] is None else row["ridge"]})
+
+    def outgrown(self, prefs: Preferences, tried: Sequence[Plan]) -> str:
+        """Say why they cannot be kept for these judgments and plans; empty where they can."""
+        judgments = len(prefs)
+        if str(prefs.kind) != self.kind:
+            return f"they were chosen for {self.kind}, and these are {prefs.kind}"
+        if not self.judgments / GROWN <= judgments <= self.judgments * GROWN:
+            return f"there were {self.judgments:,} judgments, now there are {judgments:,}"
+        return "" if any(plan.row == self.plan for plan in tried) else "other orders are to be tried now"
+
 
 @dataclass(eq=False)
 class TargetMaker:
@@ -27,6 +68,8 @@ class TargetMaker:
     recipe: Recipe
     informed: bool
     tau2: float | str
+    precision: float | None = None
+    """n · ridge of the first fit, where it was chosen before."""
     prior: Informed | None = None
     """That of all judgments, once it was needed."""
     last: tuple[Preferences, Informed] | None = None
@@ -52,7 +95,13 @@ class TargetMaker:
         whole = self.training.prefs
         if self.prior is None:
             self.prior = informed_prior(
-                self._features, where, whole, tau2=self.tau2, weight=self.training.weight, seed=self.recipe.seed
+                self._features,
+                where,
+                whole,
+                tau2=self.tau2,
+                precision=self.precision,
+                weight=self.training.weight,
+                seed=self.recipe.seed,
             )
         if prefs is whole:
             return self.prior

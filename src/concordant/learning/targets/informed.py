@@ -61,6 +61,8 @@ class Informed:
     tau2_curve: tuple[tuple[float, float], ...] = ()
     """The same of τ²; what τ² = 0 would give, the scorer by itself, first."""
     notes: tuple[Note, ...] = ()
+    precision: float = 0.0
+    """n · ridge, the precision of a normal prior on θ, which the search tries on a grid."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def informed_prior(
     *,
     ridge: float | str = "auto",
     tau2: float | str = "auto",
+    precision: float | None = None,
     weight: Floats | None = None,
     seed: int = 0,
 ) -> Informed:
@@ -92,8 +95,8 @@ def informed_prior(
     a third of the judgments of each query is held out; scores come from the others, with prior means from the θ that
     has not seen the query, so nothing of what τ² is judged by. Of more than 32,768 judged pairs of items as many
     queries are drawn as have about that many, by their labels and ``seed``; λn is then kept the same, as for a normal
-    prior on θ. ``weight`` (queries,) multiplies what each query counts for in stage one and in both choices; only
-    ratios matter.
+    prior on θ; ``precision`` is λn where it is known, in the place of ``ridge``. ``weight`` (queries,) multiplies what
+    each query counts for in stage one and in both choices; only ratios matter.
 
     Errors: UsageError for numbers out of range and shapes that do not fit, InputError without comparisons.
 
@@ -112,7 +115,7 @@ def informed_prior(
     problem = _Problem(np.asarray(X), alignment, prefs, seed, weight)
     if problem.total <= 0:
         raise InputError("informed aggregation needs comparisons: these preferences prefer no item to another")
-    chosen = _numbers(problem, ridge, tau2)
+    chosen = _numbers(problem, ridge, tau2, precision)
     with stage("fitting the pairwise scorer"):
         theta = problem.fit(problem.whole.graphs, chosen.precision)
     mean = alignment.groups.centred(products(X, theta)[alignment.row])
@@ -134,7 +137,8 @@ class Numbers:
     def prior(self, mean: Floats, theta: Floats, total: float) -> Informed:
         """Return the prior of comparisons of this strength, with its scorer."""
         ridge = self.precision / total
-        return Informed(mean, self.variance, theta, ridge, self.ridge_curve, self.tau2_curve, self.notes)
+        curves = self.ridge_curve, self.tau2_curve
+        return Informed(mean, self.variance, theta, ridge, *curves, self.notes, self.precision)
 
 
 def numbers_of_sample(
@@ -158,12 +162,14 @@ def drawn_queries(keys: NDArray[np.uint64], pairs: NDArray[np.int64]) -> NDArray
     return sorter[: int(np.searchsorted(held, SAMPLE)) + 1]
 
 
-def _numbers(problem: _Problem, ridge: float | str, tau2: float | str) -> Numbers:
+def _numbers(problem: _Problem, ridge: float | str, tau2: float | str, precision: float | None = None) -> Numbers:
     """Choose what is not given."""
     ridge_curve: tuple[tuple[float, float], ...] = ()
     tau2_curve: tuple[tuple[float, float], ...] = ()
     notes: list[Note] = []
-    if ridge == "auto":
+    if precision is not None:
+        pass
+    elif ridge == "auto":
         with stage("choosing the ridge of the pairwise scorer"):
             found = peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
             best = max(found, key=lambda value: found[value])
