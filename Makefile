@@ -8,6 +8,7 @@
 # make dist      wheel and source distribution in dist/
 # make test-connect  the tests of Spark against a local server of Spark Connect
 # make test-lowest  the suite with the lowest versions of the dependencies (constraints-lowest.txt), in .venv-lowest
+# make test-newest  the suite with the newest version of everything, in .venv-newest
 
 SHELL := /bin/sh
 VENV := .venv
@@ -20,7 +21,7 @@ PYTHON ?=
 MINUTES ?= 5
 SEED ?=
 
-.PHONY: install demo test fuzz test-connect test-lowest check format bench docs dist clean
+.PHONY: install demo test fuzz test-connect test-lowest test-newest check format bench docs dist clean
 
 install: $(VENV)/.test-stamp
 
@@ -38,12 +39,14 @@ fuzz: $(VENV)/.test-stamp
 test-connect: $(VENV)/.test-stamp
 	CONCORDANT_SPARK=connect $(ONE_THREAD) $(BIN)/python -m pytest -n 0 tests/apps/test_spark_*.py
 
-# not with the lowest versions: TRL, which wants a later Arrow; figures of pages and a converter that are those of later ones, Spark, clusters, browsers
+# without TRL, which wants a later Arrow; its tests skip
 test-lowest: .venv-lowest/.stamp
-	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup tests --ignore-glob='tests/apps/test_spark_*' \
-		--ignore-glob='tests/test_docs*' --ignore-glob='tests/apps/test_reproduction_*' --ignore=tests/apps/test_report_browser.py \
-		--ignore=tests/test_distribution.py --ignore=tests/abstention/test_abstaining_real.py --deselect \
-		'tests/apps/test_export.py::test_regressors_that_only_a_pickle_keeps[bagging]'
+	@sh tools/chromium.sh
+	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup
+
+test-newest: .venv-newest/.stamp
+	@sh tools/chromium.sh
+	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n $(JOBS) --dist loadgroup
 
 check: $(VENV)/.test-stamp
 	$(BIN)/ruff format --check .
@@ -67,7 +70,7 @@ dist: $(VENV)/.test-stamp
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-arena .venv-lowest build docs/_build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-arena .venv-lowest .venv-newest build docs/_build dist demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # -- environments: a stamp file says that one is complete -----------------------------------------------------------
 $(VENV)/.made:
@@ -88,7 +91,13 @@ $(VENV)/.docs-stamp: $(VENV)/.made pyproject.toml constraints.txt
 
 .venv-lowest/.stamp: pyproject.toml constraints-lowest.txt
 	PYTHON="$(PYTHON)" sh tools/make-venv.sh .venv-lowest
-	.venv-lowest/bin/python -m pip install -q -c constraints-lowest.txt -e ".[test]"
+	.venv-lowest/bin/python -m pip install -q -c constraints-lowest.txt -e ".[test,mlflow]"
+	touch $@
+
+# torch as it is pinned: later ones come with CUDA from most indices
+.venv-newest/.stamp: pyproject.toml
+	PYTHON="$(PYTHON)" sh tools/make-venv.sh .venv-newest
+	.venv-newest/bin/python -m pip install -q $$(grep '^torch==' constraints.txt) -e ".[test,trl,mlflow]"
 	touch $@
 
 .venv-bench/.stamp: pyproject.toml constraints.txt

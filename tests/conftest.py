@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import sklearn.base  # noqa: F401  (rankers are its estimators in a process that has loaded it)
+import sklearn.base  # rankers are its estimators in a process that has loaded it
 from hypothesis import HealthCheck, core, settings
+from packaging.version import Version
 
 from seeds import GIVEN, seed
 from spark_session import spark
@@ -25,6 +26,13 @@ os.environ.setdefault(
 settings.register_profile("fixed", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("drawn", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("fixed" if GIVEN is None else "drawn")
+
+OTHER_TREES = (
+    ""
+    if Version(sklearn.__version__) >= Version("1.9")
+    else f"figures of scikit-learn 1.9; weighted forests and binned trees of {sklearn.__version__} are others"
+)
+"""Why figures of pages that come from trees are not these here; empty where they are."""
 
 
 def pytest_configure() -> None:

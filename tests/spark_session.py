@@ -57,6 +57,9 @@ alone = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "Spark runs here"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
     pytest.mark.filterwarnings("ignore:Failed to set spark:UserWarning"),  # what a server has from its start
+    pytest.mark.filterwarnings(
+        "ignore:unclosed <socket:ResourceWarning"
+    ),  # PySpark 4.1 leaves closing to the collector
 ]
 """Marks of tests that start a Spark of their own, in a process of its own."""
 spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one process

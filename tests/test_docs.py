@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conftest import SHARED, shared_data
+from conftest import OTHER_TREES, SHARED, shared_data
 from documents import COMMAND, PAGES, PORTS, ROOT, RUN, Block, Page, blocks
 from spark_session import spark_tests
 from terminal import ONE_THREAD
@@ -60,6 +60,9 @@ def _need(what: str, page: Page, request: pytest.FixtureRequest) -> None:
     elif what == "tables":
         for name in ("deltalake", "pyiceberg", "sqlalchemy", "moto.server", "flask"):
             pytest.importorskip(name, reason=f"{name} is not installed: the extras [delta], [iceberg], [test]")
+    elif what == "trees of today":
+        if OTHER_TREES:
+            pytest.skip(OTHER_TREES)
     elif what == "spark":
         page.names["spark"] = request.getfixturevalue("spark")
     else:

@@ -55,7 +55,7 @@ def test_every_pinned_dependency_fits_what_the_package_asks_for(extra: str) -> N
         assert wanted.specifier.contains(versions[canonicalize_name(wanted.name)]), str(wanted)
 
 
-@pytest.mark.parametrize("extra", ["boosted", "spark", "figures", "onnx", "serve", "docs"])
+@pytest.mark.parametrize("extra", ["fast", "sklearn", "boosted", "spark", "figures", "onnx", "mlflow", "serve", "docs"])
 def test_the_lowest_versions_are_the_ones_tested(extra: str) -> None:
     """Each lower bound is the version in constraints-lowest.txt, which ``make test-lowest`` runs with."""
     versions = pinned("constraints-lowest.txt")

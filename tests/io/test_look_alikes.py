@@ -21,7 +21,7 @@ BLANK = " \t\n\r\x0b\x0c\x85\xa0\u2002\u2003\u2009\u202f\u3000\u2028"
 
 def spelt(text: str) -> str:
     """The plain form again, character by character."""
-    text = unicodedata.normalize("NFKC", text).lower()
+    text = unicodedata.normalize("NFKD", text).lower()
     text = "".join(" " if c in BLANK else c for c in text if c not in INVISIBLE)
     return " ".join(text.split())
 

@@ -325,7 +325,7 @@ def _path(log: Log) -> str:
 def _read_csv(log: Log, beside: str = "") -> str:
     """Return the table function that reads a CSV file as texts, guessing nothing; columns are c0, c1, …"""
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(log.columns)))
-    packed = "gzip" if log.gzipped else "none"
+    packed = "gzip" if log.gzipped else "uncompressed"
     return (
         f"read_csv({_path(log)}, auto_detect = false, header = true, columns = {{{columns}}}, "
         f"delim = {sql.literal(log.delimiter)}, quote = '\"', escape = '\"', comment = '', nullstr = '', "
@@ -348,7 +348,7 @@ def _trimmed(log: Log, source: str, beside: str = "") -> str:
 def _read_json(log: Log, columns: Sequence[str], beside: str = "") -> str:
     named = ", ".join(f"{sql.literal(column)}: 'JSON'" for column in columns)
     form = "array" if log.array else "newline_delimited"
-    packed = "gzip" if log.gzipped else "none"
+    packed = "gzip" if log.gzipped else "uncompressed"  # DuckDB 1.4 knows no "none" for JSON
     return (
         f"read_json({_path(log)}, auto_detect = false, columns = {{{named}}}, format = '{form}', records = true, "
         f"compression = '{packed}', ignore_errors = false, hive_partitioning = false, maximum_object_size = {LONGEST}"
@@ -391,7 +391,7 @@ def database_columns(log: Log) -> tuple[str, ...]:
 
 def key_names(log: Log) -> dict[str, Any]:
     """Return the keys of all objects of a JSON Lines file, each with what lies under it."""
-    packed = "gzip" if log.gzipped else "none"
+    packed = "gzip" if log.gzipped else "uncompressed"
     form = "array" if log.array else "newline_delimited"
     statement = (
         "SELECT json_group_structure(json) FROM "
