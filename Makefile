@@ -35,7 +35,7 @@ test: $(VENV)/.test-stamp
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-# without TRL, which wants a later Arrow; its tests skip
+# without TRL, which wants a later Arrow: its tests skip
 test-lowest: .venv-lowest/.stamp
 	@sh tools/chromium.sh
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup
