@@ -36,14 +36,10 @@ test: $(VENV)/.test-stamp
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-<<<<<<< HEAD
 test-connect: $(VENV)/.test-stamp
 	CONCORDANT_SPARK=connect $(ONE_THREAD) $(BIN)/python -m pytest -n 0 tests/apps/test_spark_*.py
 
 # without TRL, which wants a later Arrow; its tests skip
-=======
-# without TRL, which wants a later Arrow: its tests skip
->>>>>>> lowest
 test-lowest: .venv-lowest/.stamp
 	@sh tools/chromium.sh
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup
