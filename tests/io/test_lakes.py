@@ -291,3 +291,17 @@ def test_commands_take_patterns_and_lists(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(SystemExit):
         main(["rank", "lake/*/*.csv", "--output", "lake/day=2026-11-01/y.csv"])
     assert "would be a file of the log" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pattern", ["lake", "lake/day=*/*"])
+def test_a_part_that_comes_late_to_a_day_is_a_batch_of_its_own(tmp_path, monkeypatch, pattern):
+    monkeypatch.chdir(tmp_path)
+    for number, (day, part) in enumerate([(1, 0), (2, 0), (1, 1)]):
+        place = tmp_path / f"lake/day=2026-01-0{day}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"part-{part}.csv").write_text(f"winner,loser\na,b\nb,{'cde'[number]}\n")
+        if number:
+            taken = [one.judgments for one in Store("votes.store").ingest_days(pattern)]
+            assert taken == ([2, 2] if number == 1 else [2, 0])
+    days = [(batch.batch, batch.day, batch.judgments) for batch in Store("votes.store").info().batches]
+    assert days == [(1, "2026-01-01", 2), (2, "2026-01-02", 2), (3, "2026-01-01", 2)]

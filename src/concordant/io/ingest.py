@@ -133,12 +133,13 @@ class Store(os.PathLike[str]):
             raise UsageError(f"{name!r} names one batch, and {os.fspath(source)} holds {len(days):,} days")
         empty: list[InputError] = []
         for one, files in days.items():
-            called = f"{os.fspath(source)}, {one or 'of no day'}" if isinstance(files, Several) else files
+            if isinstance(files, Several):
+                files = Several(files.names, f"{os.fspath(source)}, {one or 'of no day'}")
             try:
-                yield self.ingest(files, name=called, **options)
+                yield self.ingest(files, **options)
             except Empty as problem:
                 empty.append(problem)
-                yield Taken(called, day=one)
+                yield Taken(files, day=one)
         if len(empty) == len(days):
             raise InputError(f"{os.fspath(source)}: there are no rows on any of {len(days):,} days")
 

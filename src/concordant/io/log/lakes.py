@@ -23,13 +23,13 @@ METADATA, DESCRIBES = "metadata", ".metadata.json"
 
 
 class Several(str):
-    """The names of several files or folders that are one log, as one text."""
+    """The names of several files or folders that are one log, as one text, or what they are ``called`` together."""
 
     names: tuple[str, ...]
 
-    def __new__(cls, names: Sequence[str]) -> Several:
+    def __new__(cls, names: Sequence[str], called: str = "") -> Several:
         shown = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2:,} others"]
-        made = super().__new__(cls, " + ".join(shown))
+        made = super().__new__(cls, called or " + ".join(shown))
         made.names = tuple(names)
         return made
 
