@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from docutils import nodes
+from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.inspect import TypeAliasForwardRef
@@ -225,4 +226,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-skip-member", leave_out)
     app.connect("build-finished", write_llms)
     app.add_directive("commands", Commands)
+    app.add_lexer("csv", TextLexer)  # Pygments knows none
     return {"parallel_read_safe": True}

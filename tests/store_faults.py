@@ -90,19 +90,29 @@ def kept_database(*, foreign: bool = False) -> Iterator[None]:
     def connected(_settings: Settings, **_: bool) -> Iterator[Any]:
         with turn:
             try:
-                yield database
+                yield opened[-1]
             finally:
-                for attached in ("catalogue", "concordant_file"):
-                    database.execute(f"DETACH DATABASE IF EXISTS {attached}")
+                try:
+                    for attached in ("catalogue", "concordant_file"):
+                        opened[-1].execute(f"DETACH DATABASE IF EXISTS {attached}")
+                except duckdb.FatalException:  # before 2.0 a disk that is full is the end of a database
+                    opened.append(fresh())
 
-    with duckdb.connect() as database, pytest.MonkeyPatch.context() as patch:
+    def fresh() -> Any:
+        database = duckdb.connect()
         database.execute("SET enable_progress_bar = false")
+        return database
+
+    opened = [fresh()]
+    with pytest.MonkeyPatch.context() as patch:
         for module in (engine, catalogue):
             patch.setattr(module, "connected", connected)
         if not foreign:
             lines = catalogue.FOREIGN.splitlines()
             patch.setattr(catalogue, "FOREIGN", "\n".join(line for line in lines if "duckdb_functions()" not in line))
         yield
+    for database in opened:
+        database.close()
 
 
 # -- processes that die --------------------------------------------------------------------------------------------

@@ -112,6 +112,8 @@ def _fit(options: Any) -> dict[str, Cost]:
     cells = cells_of(options.features or options.log)
     pieces: dict[str, Cost] = {f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells} if options.features else {}
     pieces |= READING
+    if options.start is not None:
+        return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
         return pieces | {"learning": lambda k: 0.3 + 2.5e-5 * k["distinct"]}
