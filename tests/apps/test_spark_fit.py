@@ -137,7 +137,7 @@ def test_coefficients_are_those_in_memory(
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-10, atol=1e-10 * np.abs(plain.coef_).max())
     np.testing.assert_allclose(ours.predict(rows), plain.predict(rows), rtol=1e-10)
     assert ours.coef_[WIDTH] == ours.coef_[WIDTH + 1] == 0
-    inexact = ("gradient", "monte_carlo_error")
+    inexact = ("gradient", "monte_carlo_error", "choices")  # the last is for a refit in memory
     alike = {name: value for name, value in plain.status_.items() if name not in inexact}
     assert {name: value for name, value in ours.status_.items() if name not in inexact} == alike
     assert ours.status_["monte_carlo_error"] == pytest.approx(plain.status_["monte_carlo_error"], abs=1e-9)
