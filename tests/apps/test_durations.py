@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import concordant as cc
 from concordant.apps.commands import main, progress
 from concordant.io.engines import foretold
 from concordant.io.engines.counting import with_columns
@@ -144,3 +145,17 @@ def test_a_plan_names_what_the_command_does(
     left = {name: seconds for name, seconds in kept.usual.items() if name not in kept.took}
     assert sum(seconds or 0.0 for seconds in left.values()) <= 0.2 * whole, left
     assert kept.said and None not in kept.said  # once it is known what the log holds
+
+
+@pytest.mark.parametrize("rows", [1, 2, 40])
+def test_what_cannot_be_foretold_is_read_all_the_same(tmp_path: Path, rows: int) -> None:
+    """A file of few rows, and a lake whose folders hold a column: a guess at its size ends no work."""
+    text = "winner,loser\n" + "a,b\n" * rows
+    (tmp_path / "one.csv").write_text(text)
+    for lang in ("de", "en"):
+        place = tmp_path / f"lake/lang={lang}"
+        place.mkdir(parents=True)
+        pa.parquet.write_table(pa.table({"winner": ["a"] * rows, "loser": ["b"] * rows}), place / "part-0.parquet")
+    with listen(lambda _: None):
+        assert len(cc.read(tmp_path / "one.csv")) == rows
+        assert len(cc.read(tmp_path / "lake", columns={"query": "lang"})) == 2 * rows

@@ -29,23 +29,28 @@ def foretell(log: Log, roles: Mapping[str, str]) -> None:
     if listener() is None:
         return
     try:
-        rows, pieces = _looked(log, list(dict.fromkeys(roles.values())))
-    except (OSError, ValueError, KeyError, pa.ArrowException):  # what reading it all will say in better words
+        found = _foretold(log, roles)
+    except Exception:  # a guess at the time that is left; what is wrong with a log, reading it all will say
         return
-    if not pieces:
-        return
+    know(**found)
+
+
+def _foretold(log: Log, roles: Mapping[str, str]) -> dict[str, float]:
+    rows, pieces = _looked(log, list(dict.fromkeys(roles.values())))
+    if not sum(map(len, pieces)):
+        return {}
     query = [roles["query"]] if "query" in roles else []
     who = [column for role, column in roles.items() if role in CLUSTERS]
     items = next((side for side in SIDES if {*side} <= {*roles}), ())
     nodes = [set[tuple[object, ...]]().union(*(_keys(one, [*query, roles[end]]) for end in items)) for one in pieces]
     times = max(rows * len(pieces) / sum(map(len, pieces)), 1.0)
-    know(
-        rows=rows,
-        distinct=min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows),
-        nodes=extrapolated(nodes, times),
-        queries=extrapolated([_keys(one, query) for one in pieces], times) if query else 1.0,
-        clusters=extrapolated([_keys(one, who) for one in pieces], times) if who else 0.0,
-    )
+    return {
+        "rows": rows,
+        "distinct": min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows),
+        "nodes": extrapolated(nodes, times),
+        "queries": extrapolated([_keys(one, query) for one in pieces], times) if query else 1.0,
+        "clusters": extrapolated([_keys(one, who) for one in pieces], times) if who else 0.0,
+    }
 
 
 def extrapolated(pieces: Sequence[set[tuple[object, ...]]], times: float) -> float:
@@ -101,7 +106,7 @@ def _looked(log: Log, columns: Sequence[str]) -> tuple[int, list[pa.Table]]:
         for text in _texts(path, -(-PIECES // len(some))):
             pieces.append(_rows(io.BytesIO(text), log, columns))
             size += len(text)
-    return round(sum(path.stat().st_size for path in paths) * sum(map(len, pieces)) / size), pieces
+    return round(sum(path.stat().st_size for path in paths) * sum(map(len, pieces)) / max(size, 1)), pieces
 
 
 def _rows(text: io.BytesIO, log: Log, columns: Sequence[str]) -> pa.Table:
