@@ -1,8 +1,8 @@
 """How much memory a run may hold: said once by whoever starts it, heeded by what can do its work in smaller pieces.
 
->>> with bounded("2GB"):
+>>> with bounded("64GB"):
 ...     limit()
-2000000000
+64000000000
 >>> limit() is None
 True
 """
@@ -111,7 +111,7 @@ def left() -> int | None:
 def needs(more: float, what: str) -> None:
     """Take note that work that begins will hold so many bytes ``more``, for ``what``; say so where the bound is less.
 
-    >>> with bounded("2GB", print):
+    >>> with bounded("64GB", print):
     ...     needs(5e6, "5 judgments")
     """
     bound = _LIMIT.get()

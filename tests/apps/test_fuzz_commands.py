@@ -164,7 +164,7 @@ def test_a_model_does_not_choose_what_is_imported(tmp_path: Path) -> None:
 
 
 def test_features_at_an_address(tmp_path: Path) -> None:
-    line = ["fit", "votes.csv", "--features", "s3://bucket/x.csv", "--model", "m"]
+    line = ["fit", "votes.csv", "--features", "hdfs://host/x.csv", "--model", "m"]
     assert "only the engine spark reads this" in error(tmp_path, line, votes__csv=good_files()["votes.csv"])
 
 

@@ -50,7 +50,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     )
     model: str = option("DIR", "Where the model is kept: a directory.", "-m", required=True)
     start: str | None = option(
-        "MODEL",
+        "DIR",
         "Keep what held-out judgments chose when this model was fitted (aggregation, ridges), and fit the coefficients "
         "anew: a tenth of the time. All is chosen anew where judgments grew or shrank by more than a tenth since.",
     )
