@@ -226,8 +226,9 @@ def _clashes(D: Floats, alive: NDArray[np.bool_], most: int) -> tuple[list[Ints]
 
 def _cover(clashes: list[Ints], weight: Floats) -> tuple[NDArray[np.bool_], float]:
     """Return pairs of the least weight of which each set holds one, and that weight, proven from below."""
-    owner = np.repeat(np.arange(len(clashes)), [len(one) for one in clashes])
-    table = csr_array((np.ones(len(owner)), (owner, np.concatenate(clashes))), shape=(len(clashes), len(weight)))
+    owner = np.repeat(np.arange(len(clashes), dtype=np.int32), [len(one) for one in clashes])
+    held = np.concatenate(clashes).astype(np.int32)  # milp of SciPy before 1.15 takes no other
+    table = csr_array((np.ones(len(owner)), (owner, held)), shape=(len(clashes), len(weight)))
     found = scipy.optimize.milp(
         weight,
         constraints=[scipy.optimize.LinearConstraint(table, lb=1.0)],
