@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from concordant.errors import InputError, UsageError, few
 from concordant.learning.features.categories import coded_frame
@@ -161,7 +162,7 @@ def _rows(X: Any) -> int:
 
 def _columns(X: Any) -> list[Any] | None:
     """The names of the columns of a table, whatever it is made of."""
-    if isinstance(X, Mapping):
+    if isinstance(X, Mapping) and not issparse(X):  # a matrix of SciPy may be a dict
         return list(X)
     columns = getattr(X, "column_names", None) or getattr(X, "columns", None)
     return list(columns) if isinstance(columns, Iterable) else None
