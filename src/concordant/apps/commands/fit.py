@@ -112,7 +112,7 @@ def fit(options: FitOptions) -> None:
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
     options.settle(
-        **chosen_by(ranker),
+        **(chosen_by(ranker) | ({} if before is None else {"cv": True, "draws": True})),  # those of the choice
         gated=not {"gate", "annotators"}.isdisjoint(ranker.status_) or isinstance(ranker, BoostedRanker),
     )
     place = save_model(ranker, options.model, about={"log": log, "features": options.features or log})

@@ -52,7 +52,7 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     start: str | None = option(
         "DIR",
         "Keep what held-out judgments chose when this model was fitted (aggregation, ridges), and fit the coefficients "
-        "anew: a tenth of the time. All is chosen anew where judgments grew or shrank by more than a tenth since.",
+        "anew: less than a tenth of the work. All is chosen anew where judgments grew or shrank by more than a tenth.",
     )
     loss: str | None = option(
         "L",
