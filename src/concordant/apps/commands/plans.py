@@ -158,7 +158,7 @@ def _camps(options: Any) -> dict[str, Cost]:
         pairs = 0.5 * k["clusters"] * (_power(k, 2) - k["nodes"])
         return float(0.1 + each * (2.5 * min(1.0, k["distinct"] / 2e4) + 1e-5 * pairs + 9e-5 * k["distinct"]))
 
-    return {"numbers of camps": searching, "finding the camps": lambda k: 0.1 + 1e-5 * k["distinct"]}
+    return {"numbers of camps": searching, "finding the camps": lambda k: 0.05 + 4e-6 * k["distinct"]}
 
 
 PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
@@ -168,7 +168,10 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "ReportOptions": _report,
     "FitOptions": _fit,
     "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
-    "JudgesOptions": lambda _: {"measuring the judges": lambda k: 0.1 + 1.6e-3 * k["clusters"]},
+    "JudgesOptions": lambda _: {
+        "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
+        "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
+    },
     "CampsOptions": _camps,
     "ExplainOptions": lambda _: {"explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 1e-8 * _power(k, 3)},
     "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},

@@ -473,8 +473,8 @@ class _Search:
         self.mass = votes.of_judges(votes.count)
         self.fit = partial(fit_mixture, starts=starts, seed=seed, still=ROUGH)
         self.known: dict[tuple[int, float], Floats] = {}
-        self.tried: Callable[[int], None] = lambda _: None
-        """Hears of each trial of so many camps."""
+        self.tried: Callable[[int, bool], None] = lambda *_: None
+        """Hears of each trial of so many camps, and whether it is the last one of these."""
 
     def table(self, numbers: Iterable[int]) -> tuple[Foretold, ...]:
         """Return how each number of camps does, with the prior that is best for it."""
@@ -503,15 +503,15 @@ class _Search:
             for place, camps in enumerate(numbers):
                 later, here = sum(costs[place + 1 :]), done + costs[place]
 
-                def tried(camps: int, later: float = later, here: float = here) -> None:
+                def tried(camps: int, last: bool, later: float = later, here: float = here) -> None:
                     nonlocal done
                     done += _cost(camps)
-                    at.reach(done, max(here, done + _cost(camps)) + later)
+                    at.reach(done, later + (done if last else max(here, done + _cost(camps))))
 
                 self.tried = tried
                 yield camps
                 at.reach(done, done + later)
-        self.tried = lambda _: None
+        self.tried = lambda *_: None
 
     def gain(self, one: Foretold, other: Foretold) -> tuple[float, float]:
         """Return how much less a held-out vote loses with the other, and the standard error, over votes."""
@@ -561,7 +561,7 @@ class _Search:
                 chance = np.clip((found.membership(pairs)[votes.judge] * chances).sum(1), 1e-300, 1.0 - 1e-16)
                 each.append(-votes.mass * (votes.won * np.log(chance) + (1.0 - votes.won) * np.log1p(-chance)))
             self.known[camps, prior] = np.array(each)
-            self.tried(camps)
+            self.tried(camps, False)
         return self.known[camps, prior]
 
     def of_new(self, camps: int, prior: float) -> Floats:
@@ -574,5 +574,5 @@ class _Search:
             loss[held] = -logsumexp(
                 np.log(np.maximum(found.share, 1e-300)) + pairs.of(held).likelihoods(found.theta), axis=1
             )
-        self.tried(camps)
+        self.tried(camps, True)
         return loss
