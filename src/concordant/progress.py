@@ -36,8 +36,8 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 FEW = 10
 """Steps of which the first one tells how long the others take."""
-SETTING_OUT = 0.4
-"""Seconds of the first step, half of it at most, that are taken for its setting out: compiled loops are loaded, say."""
+SETTING_OUT = 0.8
+"""Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
 PART = " > "
 """What stands in a plan between a piece and a part of it."""
 clock = time.monotonic
@@ -122,7 +122,7 @@ class Stage:
             return None
         low = high = (at - then) / others if steady else at / last
         if not steady and first:
-            low = max(at - SETTING_OUT, 0.5 * at) / last
+            low = max(at - SETTING_OUT, 0.25 * at) / last
         least, most = (max(rate * left - (self.seconds - at), rate * (left - self.step), 0.0) for rate in (low, high))
         return least, most
 

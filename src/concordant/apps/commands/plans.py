@@ -16,6 +16,8 @@ from concordant.ranking.structures import STRUCTURES
 Known = Mapping[str, float]
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
+MANY = 400_000
+"""Judgments from which on pairs are too many for linear programs (``auditing.axioms``)."""
 FEW = 5000
 """The same of an audit (``auditing.audit``)."""
 
@@ -142,8 +144,8 @@ def _fit(options: Any) -> dict[str, Cost]:
     if chosen:
         pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
     else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.5e-5 * k["distinct"]}
-        pieces |= {"gate: folds": lambda k: 0.4 + 8e-6 * k["distinct"]}
+        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.75e-5 * k["distinct"]}
+        pieces |= {"gate: folds": lambda k: 0.4 + 8.5e-6 * k["distinct"]}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
 
 
@@ -173,7 +175,10 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
     },
     "CampsOptions": _camps,
-    "ExplainOptions": lambda _: {"explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 1e-8 * _power(k, 3)},
+    "ExplainOptions": lambda _: {
+        "explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 2.3e-7 * _power(k, 3),
+        "explaining > spread of the items": lambda k: 0.05 + 2.3e-7 * _power(k, 3),
+    },
     "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
@@ -182,9 +187,9 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         f"writing {one.output}": lambda k: (1e-7 if one.output.endswith(".parquet") else 1.5e-6) * k["distinct"],
     },
     "AxiomsOptions": lambda one: {
-        "what a linear scorer could do": lambda k: 0.1 + 1e-6 * k["distinct"],
+        "what a linear scorer could do": lambda k: 0.1 + 7e-4 * k["distinct"] * (k["distinct"] < MANY),
         "fitting again": lambda k: (
-            (2 + 3 * one.refits) * (0.75 + 2.4e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
+            (2 + 3 * one.refits) * (0.4 + 1.3e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),
     },
 }
