@@ -256,8 +256,7 @@ def audited(
         if not keep or not parts:
             raise
     cut = parts[-1].cut or done < len(prefs.queries)
-    with stage("joining the parts"):
-        found = (_cut if cut else _joined)(prefs, wanted, parts)
+    found = (_cut if cut else _joined)(prefs, wanted, parts)
     text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
     note = Note("never examined", text, unseen=unseen)
     return replace(found, notes=(note, *found.notes)) if unseen else found

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from concordant.apps.commands.durations import READING, cells_of
+from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import Cost
 from concordant.ranking.intervals import CHEAP, FEWEST
@@ -116,11 +117,13 @@ def _audit(options: Any) -> dict[str, Cost]:
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if several(k) else cost(k)
 
-    def joining(k: Known) -> float:
-        return 5e-6 * k["distinct"] + bool(drawn) * 3e-4 * k["queries"] if several(k) else 0.0
+    output = str(getattr(options, "output", None) or "")
 
-    several_parts = {"auditing queries": whole, "joining the parts": joining}
-    return {name: alone(cost) for name, cost in parts.items()} | several_parts
+    def writing(k: Known) -> float:
+        return (3.5e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
+
+    found = {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+    return found | ({one_line(f"writing {output}"): writing} if output else {})
 
 
 def _report(options: Any) -> dict[str, Cost]:
