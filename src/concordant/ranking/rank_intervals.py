@@ -26,11 +26,12 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.sampling import whole_seed
 from concordant.progress import stage, steps
 from concordant.ranking.bootstrap import Bootstrap
+from concordant.ranking.choices import clusters_of
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.scores import Scores
-from concordant.ranking.separated import Builder, Separated, Stack, alike, clusters_of, reached
+from concordant.ranking.separated import Builder, Separated, Stack, alike, reached
 from concordant.ranking.standard_errors import Intervals
 
 Floats = NDArray[np.float64]
