@@ -166,7 +166,7 @@ class Separated:
 
         Shapes (units, n, n) or (1, n); units without a finite one are left out.
         """
-        curvature = _of_firm(self.curvature, firm)
+        curvature = _of_firm(self.curvature, firm, self.batch.node_groups)
         units = Units.of(self.batch, curvature, self.gauge, whole=WHOLE)
         own = np.repeat(np.arange(len(units.size)), units.size)
         in_unit = np.append(open_, np.zeros(len(units.order) - len(open_), bool))[units.order]
@@ -200,9 +200,13 @@ def _links(choices: Choices, n: int) -> tuple[csr_array, csr_array]:
     return links, csr_array(links.T)
 
 
-def _of_firm(curvature: Curvature, firm: Flags) -> Curvature:
-    """The curvature of the firm nodes (and coefficients) alone: each other one stands by itself."""
+def _of_firm(curvature: Curvature, firm: Flags, graphs: Ragged) -> Curvature:
+    """The curvature of the firm nodes (and coefficients) alone: each other one stands by itself.
+
+    It does with the mean of its graph's firm ones, so whatever else there is changes no rounding.
+    """
     only = diags_array(own := np.append(firm, np.ones(len(curvature.extra_owner), bool)).astype(float))
-    typical = float(np.median(curvature.hessian.diagonal()[: len(firm)][firm])) if firm.any() else 1.0
-    hessian = csr_array(only @ curvature.hessian @ only + diags_array((1.0 - own) * (typical or 1.0)))
+    mean = graphs.sums(curvature.hessian.diagonal()[: len(firm)] * firm) / np.maximum(graphs.sums(firm), 1.0)
+    typical = np.append(graphs.spread(np.where(mean > 0, mean, 1.0)), np.ones(len(curvature.extra_owner)))
+    hessian = csr_array(only @ curvature.hessian @ only + diags_array((1.0 - own) * typical))
     return replace(curvature, hessian=hessian, gradients=lambda *of: csr_array(curvature.gradients(*of) @ only))
