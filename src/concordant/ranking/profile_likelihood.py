@@ -330,9 +330,9 @@ class Laid:
 
 
 def _rounded(sizes: Ints) -> Ints:
-    """The next of 1, 2, 3, 4, 6, 8, 12, 16, …: profiles of about one size stand together whatever else there is."""
-    power = (1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)).astype(np.int64)
-    return np.asarray(np.where(sizes == 0, 0, np.where(4 * sizes <= 3 * power, (3 * power + 3) // 4, power)), np.int64)
+    """The next power of two (0 stays): profiles of about one size stand together, whatever else there is."""
+    power = np.left_shift(1, np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64))
+    return np.asarray(np.where(sizes == 0, 0, power), np.int64)
 
 
 # -- profiles side by side ---------------------------------------------------------------------------------------
