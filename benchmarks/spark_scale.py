@@ -1,12 +1,14 @@
 """``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
+``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
 
 Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
 features) in a process of its own, from its start to the ranking or model in a file. Beside them may stand two floors,
 which no command on Spark goes below: ``start`` begins a session and runs an empty job, ``count`` is plain PySpark that
 reads the file and groups equal rows, each with the settings that are best for it (``start local[2]`` as a master).
 Memory is the sum over its processes of what each has for itself and its part of what they share (PSS), the largest
-seen, for Java and for Python apart; bytes shuffled come from Spark's log of events. One line of JSON for each.
+seen, for Java and for Python apart, with the largest of the driver's Python and of one worker; bytes shuffled come
+from Spark's log of events. One line of JSON for each.
 """
 
 from __future__ import annotations
@@ -58,6 +60,25 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
     features = write_features(folder / "features-10000-50.parquet", 10_000, 50)
     for master, figures in fitted(log, features, folder, masters, rows):
         print(json.dumps({"fit": master, "judgments": rows, **figures}), flush=True)
+
+
+def one_query(folder: Path, rows: int, items: int, masters: list[str]) -> None:
+    """Rank one query of so many comparisons by each contender, and say how far its scores are from the first's."""
+    print(json.dumps(machine()), flush=True)
+    log = write_queries(folder / f"one-query-{rows}-{items}.parquet", rows, 1, items)
+    first: pyarrow.Table | None = None
+    for master in masters:
+        with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
+            figures = contender(str(log), master, Path(own), rows)
+            found = pyarrow.parquet.read_table(Path(own) / "ranking.parquet").sort_by("item")
+        first = first or found
+        for name in found.column_names:
+            mine, other = found[name].to_pandas(), first[name].to_pandas()
+            if name == "score":
+                figures["scores apart"] = float(np.abs(mine - other).max())
+            elif not mine.equals(other):
+                figures.setdefault("columns that differ", []).append(name)
+        print(json.dumps({"one query": master, "judgments": rows, "items": items, **figures}), flush=True)
 
 
 def fit_on_spark(folder: Path, scale: float) -> Case:
@@ -145,13 +166,17 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
         arguments += ["-o", str(folder / "ranking.parquet")]
     begin = time.perf_counter()
     process = subprocess.Popen(arguments, env=environment)
-    peak = {"java": 0.0, "python": 0.0, "all": 0.0}
+    peak = {"java": 0.0, "python": 0.0, "all": 0.0, "driver": 0.0, "one worker": 0.0}
     processor: dict[tuple[int, str], float] = {}
     while process.poll() is None:
-        now = {"java": 0.0, "python": 0.0}
+        now = {"java": 0.0, "python": 0.0, "driver": 0.0, "one worker": 0.0}
         for number, name, seconds in family(process.pid):
             processor[number, name] = seconds
-            now["java" if name == "java" else "python"] += proportional(number)
+            size = proportional(number)
+            now["java" if name == "java" else "python"] += size
+            if name != "java":
+                part = "driver" if number == process.pid else "one worker"
+                now[part] = max(now[part], size)
         now["all"] = now["java"] + now["python"]
         peak = {part: max(peak[part], now[part]) for part in peak}
         time.sleep(EVERY)
@@ -275,6 +300,9 @@ def shuffled(folder: Path, judgments: int) -> dict[str, Any]:
 if __name__ == "__main__":
     if sys.argv[1] == "fit":
         fits(Path(sys.argv[2]), int(float(sys.argv[3])), sys.argv[4:] or ["duckdb", "local[2]"])
+    elif sys.argv[1] == "query":
+        rows, items = (int(float(each)) for each in sys.argv[3:5])
+        one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local-cluster[2,1,2048]"])
     elif sys.argv[2:3] and sys.argv[2] in FLOORS:
         floor(*sys.argv[1:4], output=sys.argv[5])
     else:

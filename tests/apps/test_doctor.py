@@ -8,7 +8,9 @@ import shlex
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -378,3 +380,15 @@ def test_a_file_with_another_ending(tmp_path: Path) -> None:
     assert [command for command, _ in seen.commands] == [
         f"cp {tmp_path / 'u.data'} {tmp_path / 'u.tsv'}", f"concordant doctor {tmp_path / 'u.tsv'}"
     ]  # fmt: skip
+
+
+def test_columns_that_cannot_be_looked_at_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "votes.csv"
+    log.write_text("winner,loser,judge\n" + "a,b,j\nb,c,k\nc,a,j\n" * 4)
+
+    def fails(*_: Any) -> Any:
+        raise duckdb.Error("no such compression\nmore")
+
+    monkeypatch.setattr("concordant.apps.doctor.columns.duckdb.ask", fails)
+    notes = " ".join(cc.doctor(log).notes)
+    assert "could not be looked at one by one (no such compression)" in notes

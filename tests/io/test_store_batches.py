@@ -250,6 +250,47 @@ def test_a_name_belongs_to_one_batch(store: Store, tmp_path: Path) -> None:
     refused("2 batches are called 'table', the numbers 3, 4; name one by its number", store.remove, batch="table")
 
 
+def kept_as(path: Path, rows: list[Row]) -> str:
+    """Write votes to a file, over what it holds, in the form that its name asks for; return the log."""
+    held = pa.Table.from_pylist([dict(zip(("winner", "loser", "worker"), row, strict=True)) for row in rows])
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path)) as base:
+            base.execute("CREATE OR REPLACE TABLE votes AS SELECT * FROM held")
+        return f"{path}::votes"
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(held, path)
+        return str(path)
+    return str(written(path, rows))
+
+
+@pytest.mark.parametrize("name", ["votes.parquet", "votes.duckdb", "votes.csv"])
+def test_a_file_that_holds_something_else_is_not_counted_again(store: Store, tmp_path: Path, name: str) -> None:
+    log = kept_as(tmp_path / name, drawn(1))
+    store.ingest(log)
+    kept_as(tmp_path / name, drawn(1)[::-1] + drawn(2))
+    refused("votes.*: it held something else when it was taken in .batch 1.", store.ingest, log)
+    assert store.info().batches[0].judgments == 60 and len(store.info().batches) == 1
+    assert store.replace(log, batch=log).judgments == 120
+    kept_as(tmp_path / name, drawn(3))
+    assert store.ingest(log, name="later").judgments == 60
+    kept_as(tmp_path / name, drawn(4))
+    assert store.ingest(log, grown=True).judgments == 60
+    assert [batch.judgments for batch in store.info().batches] == [120, 60, 60]
+
+
+def test_a_file_of_a_folder_that_holds_something_else_is_not_counted_again(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "votes"
+    one = written(folder / "one.csv", drawn(1))
+    written(folder / "two.csv", drawn(2))
+    store.ingest(folder)
+    written(folder / "three.csv", drawn(3))
+    assert store.ingest(folder).judgments == 60
+    written(one, drawn(4))
+    refused("one.csv: it held something else", store.ingest, folder)
+    store.remove(number=1)
+    assert store.ingest(folder).judgments == 60  # what was taken out is not there to be counted twice
+
+
 # -- the same judgments ------------------------------------------------------------------------------------------------
 def test_other_bytes_with_the_same_judgments_are_known_and_said(store: Store, tmp_path: Path) -> None:
     log = written(tmp_path / "votes.csv", drawn(1))

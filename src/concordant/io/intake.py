@@ -30,6 +30,7 @@ from concordant.io.store.batches import (
     expired,
     forgetting_signs,
     next_number,
+    refuse_rewritten,
     remembered,
     tombstones,
     without,
@@ -228,7 +229,7 @@ class Intake:
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
         if old is not None and votes is None and self.exported is None and (said := self._judged(old, sign)):
             return Taken(self.name, known=(*had, said)) if self._confirmed(old) else None
-        self._fits_in(beside)
+        self._fits_in(beside, contents)
         change = partial(self._added, reading=reading, contents=contents, seen=old, sign=sign, votes=votes)
         new = commit(self.path, change, by=__version__, wait=self.wait)
         return None if new is None else self._said(old, new, reading, had)
@@ -295,10 +296,14 @@ class Intake:
         dead = set() if self.other is None else {batch.batch for batch in self.other.removed}
         return (*there, *[one for one in (self.other.contents if self.other else ()) if one.batch in dead])
 
-    def _fits_in(self, beside: Catalogue | None) -> None:
-        """Refuse a name that another batch has, and a day that is not kept."""
+    def _fits_in(self, beside: Catalogue | None, contents: Sequence[Content]) -> None:
+        """Refuse a name that another batch has, a file that held something else, and a day that is not kept."""
         batches = () if beside is None else beside.batches
-        if self.named and not self.again and (same := [one for one in batches if one.name == self.name]):
+        allowed = self.named or self.grown or self.again or self.exported or "id" in (self.options.get("columns") or {})
+        if beside is not None and self.log.path is not None and not allowed:
+            refuse_rewritten(beside, contents)
+        same = [] if self.again else [one for one in batches if one.name == self.name]
+        if self.named and same:
             raise InputError(
                 f"{self.path}: batch {same[0].batch} is called {self.name!r} already, and holds something else; "
                 "concordant store replace puts this in its place, or give it another name (",
@@ -534,7 +539,7 @@ class Intake:
         base = changed.catalogue
         if keys & {(content.sha256, content.again) for content in base.contents}:
             return None
-        self._fits_in(base)
+        self._fits_in(base, contents)
         fits(base, prefs, carried, self.name)
         how: dict[str, Any] = json.loads(contents[0].options)
         how |= {"again": self.again} if self.again else {}

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb as library
-
 from concordant.errors import counted, shown
 from concordant.io.engines import duckdb, sql
 from concordant.io.engines.counting import TEXT, choose
@@ -83,7 +81,10 @@ class Looks:
 
 
 def looks_of(log: Log, used: Sequence[str] = ()) -> Looks | None:
-    """Look at the columns of a table; None where its rows cannot be counted. ``used`` are columns that have a role."""
+    """Look at the columns of a table; None where it has none. ``used`` are columns that have a role.
+
+    Errors: ``duckdb.Error`` and MemoryError where its rows cannot be counted.
+    """
     columns = list(log.columns[:MOST])
     if not columns:
         return None
@@ -98,10 +99,7 @@ def looks_of(log: Log, used: Sequence[str] = ()) -> Looks | None:
         each = [f"count({one}), approx_count_distinct(hash({one}))" for one in every]
         return f"SELECT count(*), count(DISTINCT hash({', '.join(every)})), {', '.join(each)} FROM {source} AS log"
 
-    try:
-        ((rows, different, *counts),) = duckdb.ask(log, columns, duckdb.Settings(), statement)
-    except (library.Error, MemoryError):
-        return None
+    ((rows, different, *counts),) = duckdb.ask(log, columns, duckdb.Settings(), statement)
     found = Looks(log, rows, rows - different)
     for place, name in enumerate(columns):
         found.filled[name], found.distinct[name] = counts[2 * place], counts[2 * place + 1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb as library
 import numpy as np
 
 from concordant.apps.doctor.columns import Looks, looks_of, said_of
@@ -199,7 +200,7 @@ class _Look:
             reading = read_log(self.given, on_error="skip", **asked)
             seen.stops.append(self.plainly(problem.said(self.write)))
             options.append("--on-error skip")
-        looks = None if log is None else looks_of(log, list(reading.roles.values()))
+        looks = None if log is None else self.looked(log, list(reading.roles.values()))
         if (
             looks is not None
             and found is None
@@ -352,6 +353,18 @@ class _Look:
             return self.unknown(log)
         return self.votes(log=log)
 
+    def looked(self, log: Log, used: Sequence[str] = ()) -> Looks | None:
+        """Look at the columns of a table; where that fails, say so."""
+        try:
+            return looks_of(log, used)
+        except (library.Error, MemoryError) as error:
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            self.seen.notes.append(
+                f"Its columns could not be looked at one by one ({why}): nothing is said of judges, times and "
+                "rows that are there twice."
+            )
+            return None
+
     def unknown(self, log: Log) -> None:
         """Look at a table that is no log: scores, features, or columns that nobody knows."""
         seen, names = self.seen, {plain(name): name for name in log.columns}
@@ -362,7 +375,7 @@ class _Look:
             seen.what, seen.usable = "scores of systems, of which one thing has to be said", True
             seen.found.append(("columns", few(log.columns, 20)))
             return seen.stops.append(self.plainly(problem.said(self.write_scores)))
-        looks = looks_of(log)
+        looks = self.looked(log)
         seen.found.append(("columns", few(log.columns, 20)))
         if len(log.columns) == 1 and log.format in ("csv", "tsv") and (mark := _mark(log.columns[0])):
             seen.what = "a table whose fields stand apart by another mark than its ending says"

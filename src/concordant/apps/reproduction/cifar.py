@@ -164,11 +164,23 @@ class Schedule:
     epochs: int = 200
     batch: int = 1024
     rate: float = 0.1
+    rising: int = 5
+    """Epochs in which the rate rises from 0: at the full rate from the first step on the exponential loss overflows."""
     momentum: float = 0.9
     decay: float = 1e-4
     width: int = 64
     stages: tuple[int, ...] = (3, 4, 6, 3)
     seed: int = 0
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """Rate of a step, ``steps`` of them in an epoch: half a cosine to 0, times the share of the rise that is done.
+
+        >>> [round(Schedule(epochs=10).rate_at(step, 2), 3) for step in (0, 4, 9, 15)]
+        [0.01, 0.045, 0.058, 0.015]
+        """
+        turned = math.cos(math.pi * step / (self.epochs * steps))
+        risen = min(1.0, (step + 1) / (self.rising * steps)) if self.rising else 1.0
+        return 0.5 * self.rate * (1 + turned) * risen
 
 
 def pairwise_exponential(score: Tensor, label: Tensor) -> Tensor:
@@ -229,9 +241,8 @@ class _Training:
         self.net.train()
         for step in range(self.steps):
             part = slice(step * self.schedule.batch, (step + 1) * self.schedule.batch)
-            done = (number * self.steps + step) / (self.schedule.epochs * self.steps)
             for group in self.optimiser.param_groups:
-                group["lr"] = 0.5 * self.schedule.rate * (1 + math.cos(math.pi * done))
+                group["lr"] = self.schedule.rate_at(number * self.steps + step, self.steps)
             chosen = order[part]
             x = augmented(self.images[chosen], crop[0, part], crop[1, part], flip[part])
             total += self._step(x, self.label[chosen])
@@ -263,9 +274,9 @@ def train(
 ) -> tuple[ResNet, list[float]]:
     """Train a network on images (n, 3, s, s) of bytes, or go on where ``kept`` left off; also the loss of each epoch.
 
-    After each epoch the state is written to ``kept``, whole or not at all. SGD with Nesterov momentum, cosine schedule,
-    crops and mirror images; on a GPU in bfloat16 with the loss in float64. An order and crops depend on seed and epoch
-    alone, so on the CPU a training that was stopped ends as one that was not, to the bit.
+    After each epoch the state is written to ``kept``, whole or not at all. SGD with Nesterov momentum, the rate on a
+    cosine after a rise, crops and mirror images; on a GPU in bfloat16 with the loss in float64. An order and crops
+    depend on seed and epoch alone, so on the CPU a training that was stopped ends as one that was not, to the bit.
     Errors: ConcordantError when the loss stops being finite, InputError when ``kept`` belongs to another training.
     """
     training = _Training(images, label, schedule, torch.device(device))

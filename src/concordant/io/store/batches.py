@@ -28,6 +28,7 @@ from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.io.engines.duckdb import Settings
 from concordant.io.store.catalogue import (
     Catalogue,
+    Content,
     Facts,
     Forgotten,
     Ingestion,
@@ -108,6 +109,18 @@ class Which:
             ways = [part for name in self.ways for part in (Setting(name), ", ")]
             raise UsageError("no batch is named (", *ways[:-1], ")")
         return tuple([batch for batch in catalogue.batches if batch.batch in chosen])
+
+
+def refuse_rewritten(store: Catalogue, contents: Iterable[Content]) -> None:
+    """Refuse a file, or a table in one, that was taken in and holds something else now. Errors: InputError."""
+    live, names = {batch.batch for batch in store.batches}, {content.name for content in contents}
+    if before := [one for one in store.contents if one.batch in live and one.name in names]:
+        raise InputError(
+            f"{before[0].name}: it held something else when it was taken in (batch {before[0].batch}), and without ids "
+            "of votes it cannot be told what is new; concordant store replace puts it in the place of that batch, or, "
+            "if all is new, give it another name: ",
+            Setting("batch"),
+        )
 
 
 def next_number(catalogue: Catalogue) -> int:
