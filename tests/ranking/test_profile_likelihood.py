@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import logsumexp
 
 import concordant as cc
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import counted_comparisons
+from concordant.preferences.ragged import Ragged
 from concordant.ranking.intervals import separated_items
 from concordant.ranking.profile_likelihood import Stack
 from concordant.ranking.rank_intervals import outermost
@@ -68,6 +69,33 @@ def test_profiles_are_those_of_the_formula(alternatives, tied):
         one = stack.take(np.arange(len(found)) == g)
         assert one.apart(least * (1 - 1e-5))[0] and not one.apart(least * (1 + 1e-5))[0]
         assert one.where(far)[0] == limit  # the same bits, whatever stands beside
+
+
+def far_off(spread, offset, wins):
+    """δ beat items whose scores the data hardly limit: the law of each has this standard deviation."""
+    D = np.concatenate([np.eye(2), -np.ones((2, 1))], axis=1)[None, :, None, :]
+    root, none = np.diag([1 / spread[0], 1 / spread[1], 0.0])[None], np.zeros(1)
+    return Stack(D, np.full((1, 2, 1), offset), np.zeros((1, 2, 1), bool), np.array([wins]), np.zeros((1, 3)), root,
+                 np.full((1, 2), np.nan), none, none)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spread", "offset", "wins"), [((80.0, 70.0), 0.0, (1.0, 3.0)), ((170.0, 90.0), 55.0, (2.0, 1.0))]
+)
+def test_limits_far_away_are_found_and_said(spread, offset, wins):
+    stack, far = far_off(spread, offset, wins), -np.log(0.025)
+
+    def below(delta):  # one number for each law, as the choices are of one item each
+        return sum(
+            minimize_scalar(lambda x, v=v, w=w: 0.5 * (x / v) ** 2 + w * np.logaddexp(0, x + offset - delta)).fun
+            for v, w in zip(spread, wins, strict=True)
+        )
+
+    want = brentq(lambda delta: below(delta) - far, -600, 100, xtol=1e-9)
+    assert want < -60
+    assert stack.where(far)[0] == pytest.approx(want, abs=1e-5)
+    assert stack.apart(below(0.0) * (1 - 1e-5))[0] and not stack.apart(below(0.0) * (1 + 1e-5))[0]
+    assert np.isnan(far_off((1e4, 1e4), 0.0, wins).where(far)[0])  # beyond all odds that floating point knows
 
 
 # -- items of a ranking ------------------------------------------------------------------------------------------
@@ -179,6 +207,32 @@ def test_who_stands_first_and_last_is_said_by_a_slow_twin():
             assert np.stack([lower, upper], 1)[q * n : (q + 1) * n].tolist() == want
             numbers.add(len(first) + len(last))
     assert numbers >= {0, 1, 2}
+
+
+def test_an_item_is_no_surer_last_for_not_having_met_the_next():
+    """A (firm, far above) beat C, never met B; B is firm and its law wide: level with B, C is hardly less likely."""
+    wins = {(0, 1): 1, (1, 0): 1, (0, 3): 9, (0, 2): 40, (2, 0): 10, (2, 1): 1, (1, 2): 1}
+    (winner, loser), count = np.array(list(wins)).T, np.array(list(wins.values()))
+    batch = Batch.whole(counted_comparisons(winner, loser, count=count))
+    member = STRUCTURES["bradley-terry"]
+    open_ = separated_items(batch, member, member.links(batch, None), {}, None, "hessian")
+    profiles = next(open_.profiles())
+    places = profiles.units.sizes[0]
+    covariance, value = profiles.covariance[0], open_.value
+    for j in (1, 2):
+        asked = profiles.level(Ragged.of_sizes([2]), np.array([j, 3]), np.array([3]), np.array([j]))
+        V = covariance[np.ix_([0, 1, 2], [0, 1, 2])][:, :places]
+
+        def at(x, j=j, V=V):  # the law of all three, C level with j
+            away = x - value[:3]
+            return 0.5 * away @ np.linalg.pinv(V + 1e-9 * np.trace(V) / 3 * np.eye(3)) @ away + 9 * np.logaddexp(
+                0, x[j] - x[0]
+            )
+
+        below = minimize(at, value[:3], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+        assert 1.0 < below.fun < 9 * np.logaddexp(0, value[j] - value[0]) + 1e-6
+        assert profiles.apart(asked, below.fun * (1 - 1e-3))[0]
+        assert not profiles.apart(asked, below.fun * (1 + 1e-3))[0]
 
 
 # -- the parts and the whole -------------------------------------------------------------------------------------

@@ -37,9 +37,9 @@ TABLE = 1 << 24
 CLOSE = 1e-7
 LITTLE = 1e-13
 """Share of the distance from the supremum that is no more to be won."""
-FARTHEST = 180.0
-"""A limit farther than this from where the search begins is none: coefficients beside the scores have gone there."""
-ROUNDS = 200
+FARTHEST = 700.0
+"""A limit farther than this from where the search begins is none: e^700 is about the largest odds of floating point."""
+ROUNDS = 400
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------
@@ -175,7 +175,10 @@ class Profiles:
         keep = np.flatnonzero(whole & whole[first])
         top = (of_firm & of_firm[first])[keep]
         of, row, key, free, lead = of[keep], row[keep], key[keep], free[keep], first[keep] == keep
-        met = np.unique(key[~free])
+        met = key[~free]
+        if asked.level is not None:  # a firm one has its law, whether anyone met it or not
+            met = np.append(met, (np.arange(tasks) * nodes + asked.level)[asked.firm & self.firm[asked.level]])
+        met = np.unique(met)
         by_task = Ragged.counted(met // nodes, tasks)
         able = ((by_task.sizes > 0) | ~asked.firm) & (by_task.sizes <= MOST)
         says = np.bincount(of[~top & ~lead], minlength=len(task)) > 0  # one of a whole top says nothing
@@ -217,7 +220,7 @@ class Profiles:
         if self.covariance.ndim == 2:
             return np.asarray(np.eye(met.shape[1]) / np.sqrt(np.maximum(self.covariance[unit, at], 1e-12))[:, :, None])
         own = self.covariance[unit[:, :, None], at[:, :, None], at[:, None, :]]
-        typical = np.maximum(np.einsum("gii->gi", own).mean(axis=1), 1e-9)
+        typical = np.maximum(np.einsum("gii->gi", own).mean(axis=1), 1e-3)
         values, vectors = np.linalg.eigh(own + 1e-9 * typical[:, None, None] * np.eye(met.shape[1]))
         known = values > 1e-15 * values[:, -1:]
         scale = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
@@ -372,7 +375,8 @@ class Stack:
                 step = -np.log(away / far) * away / slope
                 near = ~(gain > np.where(reach <= 1.0, 0.25, 1e-6) * away) | (reach <= 1e-6)
                 likeliest = ~(reach >= CLOSE) | (gain <= LITTLE * away)
-            step = np.where(near & np.isfinite(step), np.clip(step, -3.0, 3.0), 0.0)
+            most = np.where(away < far, 30.0, 3.0)  # outwards a step falls short, as the logarithm is concave
+            step = np.where(near & np.isfinite(step), np.clip(step, -most, most), 0.0)
             found = (near & likeliest & (np.abs(step) < CLOSE)) | (np.abs(z[:, -1] - now.begin) > FARTHEST)
             if found.any():
                 right = found & (np.abs(np.log(away / far)) < 1e-3)
@@ -388,12 +392,17 @@ class Stack:
         """Whether the likeliest x leave each profile at least ``far`` below the supremum; shape (profiles,).
 
         No x has less than the likeliest one, so one that is nearer decides; and near the likeliest, f falls by at most
-        about its Newton decrement.
+        about its Newton decrement. Steps as long as a d changes by at most 2 do; as long as they lower f they double.
         """
-        out = np.zeros(len(self.least), bool)
+        out, bound, last = np.zeros(len(self.least), bool), np.full(len(self.least), 2.0), self.least + np.inf
         open_, now, z = np.arange(len(out)), self, self._begun
+        before = z
         for _ in range(ROUNDS):
             value, _, move, _, gain, reach = now._newton(z)
+            worse = (value > last) & (bound > 2.0)
+            if worse.any():
+                bound, z = np.where(worse, 1.0, bound), np.where(worse[:, None], before, z)
+                value, _, move, _, gain, reach = now._newton(z)
             below = value - now.least
             done = (
                 ~(below >= far) | ~(reach >= CLOSE) | ((reach <= 0.5) & (below - 4.0 * gain >= far) & (not now._tied))
@@ -401,9 +410,12 @@ class Stack:
             out[open_[done]] = below[done] >= far
             if done.all():
                 break
-            z = z + move * np.minimum(1.0, 2.0 / np.maximum(reach, 1e-300))[:, None]
+            before, last = z, value
+            z = z + move * np.minimum(1.0, bound / np.maximum(reach, 1e-300))[:, None]
+            bound = 2.0 * bound
             if done.any():
                 open_, now, z = open_[~done], now.take(~done), z[~done]
+                bound, before, last = bound[~done], before[~done], last[~done]
         return out
 
     def take(self, chosen: Flags) -> Stack:
