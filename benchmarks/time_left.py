@@ -120,12 +120,29 @@ def _model(folder: Path) -> str:
 
 def _labels(folder: Path) -> list[str]:
     draw = np.random.default_rng(5)
-    query, item = np.repeat(np.arange(20_000), 50), np.tile(np.arange(50), 20_000)
+    query, item = np.repeat(np.arange(60_000), 50), np.tile(np.arange(50), 60_000)
     base = {"query": query, "item": item}
     label = draw.integers(0, 5, len(query))
     pq.write_table(pa.table(base | {"label": label}), folder / "labels.parquet")
     pq.write_table(pa.table(base | {"score": label + draw.normal(0, 2, len(query))}), folder / "s.parquet")
     return [str(folder / "s.parquet"), str(folder / "labels.parquet")]
+
+
+def _ranked(folder: Path) -> list[str]:
+    log = votes(folder, 20_000, 15, 1_500_000)
+    rank = [
+        sys.executable,
+        "-m",
+        "concordant",
+        "rank",
+        log,
+        "--interval",
+        "none",
+        "-o",
+        str(folder / "ranking.parquet"),
+    ]
+    subprocess.run([*rank, "--quiet"], check=True, capture_output=True)
+    return [str(folder / "ranking.parquet"), log]
 
 
 OUT = ["-o", "out.csv"]
@@ -165,6 +182,8 @@ CASES: dict[str, Case] = {
     ],
     "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
     "evaluate": lambda at: ["evaluate", *_labels(at)],
+    "evaluate: judgments": lambda at: ["evaluate", *_ranked(at)],
+    "evaluate: parts held out": lambda at: ["evaluate", votes(at, 5000, 15, 1_000_000), "--split", "random"],
     "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],
     "ingest": lambda at: ["ingest", votes(at, 1, 500, 5_000_000, 5000), "--cluster", "worker", "--store", "s.store"],
     "store compact": lambda at: ["store", "compact", _store(at)],
@@ -177,7 +196,7 @@ CASES: dict[str, Case] = {
     "doctor": lambda at: ["doctor", votes(at, 1, 60, 2_000_000, 300)],
     "pairs": lambda at: ["pairs", votes(at, 20_000, 15, 1_500_000), "-o", "pairs.parquet"],
     "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
-    "score": lambda at: ["score", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
+    "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
     "reproduce": lambda _: ["reproduce", "fig2", "--quick", "--output", "found"],
 }  # fmt: skip

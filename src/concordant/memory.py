@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from concordant.errors import Setting, UsageError
 from concordant.record import peak_memory, running
 
-__all__ = ["at_once", "bounded", "bytes_of", "engine_share", "left", "limit", "needs", "resident", "said"]
+__all__ = ["at_once", "bounded", "bytes_of", "engine_share", "enough", "left", "limit", "needs", "resident", "said"]
 
 UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 UNITS |= {f"{letter}{unit}": 1000**power for power, letter in enumerate("kmgt", 1) for unit in ("", "b")}
@@ -34,8 +34,8 @@ THREAD = 48 << 20
 class _Bound:
     """What a run may hold, who is told where that cannot be, and the most that it was seen to need."""
 
-    def __init__(self, size: str, most: int, told: Callable[[str], object]) -> None:
-        self.size, self.most, self.told, self.needed = size, most, told, 0.0
+    def __init__(self, size: str, most: int, least: float, told: Callable[[str], object]) -> None:
+        self.size, self.most, self.least, self.told, self.needed = size, most, least, told, 0.0
 
 
 _LIMIT: ContextVar[_Bound | None] = ContextVar("concordant.memory", default=None)
@@ -83,13 +83,13 @@ def bounded(size: str | None, told: Callable[[str], object] = lambda _: None) ->
         yield
         return
     most, least = bytes_of(size), resident() + LIBRARIES + ENGINE
+    sure = least + 5e6  # which is no less when it is rounded
     if most < least:
         raise UsageError(
             Setting("memory_limit", size),
-            f" cannot be held: the program itself takes about {said(least - ENGINE)}; "
-            f"give it {said(least + 5e6)} or more",
+            f" cannot be held: the program itself takes about {said(least - ENGINE)}; give it {said(sure)} or more",
         )
-    token = _LIMIT.set(_Bound(size, most, told))
+    token = _LIMIT.set(_Bound(size, most, sure, told))
     try:
         yield
     finally:
@@ -106,6 +106,17 @@ def left() -> int | None:
     """Return the bytes that may still be taken; None where nobody said."""
     most = limit()
     return None if most is None else max(most - resident(), 0)
+
+
+def enough(more: float) -> float:
+    """Return the limit that would do for work that holds so many bytes ``more``: one that can be given.
+
+    >>> with bounded("64GB"):
+    ...     enough(1e9) - enough(0) > 7e8
+    True
+    """
+    bound = _LIMIT.get()
+    return max(resident() + more, 0.0 if bound is None else bound.least)
 
 
 def needs(more: float, what: str) -> None:

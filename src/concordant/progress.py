@@ -36,6 +36,10 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 FEW = 10
 """Steps of which the first one tells how long the others take."""
+SETTING_OUT = 0.8
+"""Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
+PART = " > "
+"""What stands in a plan between a piece and a part of it."""
 clock = time.monotonic
 """What time is measured by."""
 
@@ -48,10 +52,16 @@ class Stage:
     """
 
     def __init__(
-        self, what: str, total: float | None, of: Listener | None, step: float = 1.0, even: bool = True
+        self,
+        what: str,
+        total: float | None,
+        of: Listener | None,
+        step: float = 1.0,
+        even: bool = True,
+        apart: bool = False,
     ) -> None:
         self.what, self.total, self.done = what, None if total is None else float(total), 0.0
-        self.even = even
+        self.even, self.apart = even, apart
         self.began = clock()
         self.step = step
         """How much is done by the step that goes on."""
@@ -92,19 +102,29 @@ class Stage:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left by the speed of the steps that are done; None where that says nothing yet.
+        """Seconds that are left by the speed of the steps that are done; None where that says nothing yet."""
+        span = self.span
+        return None if span is None else 0.5 * (span[0] + span[1])
 
-        The rest of equal steps goes as those that are done, but for the first, which may have been spent on setting
-        out.
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The least and the greatest number of seconds that may be left; None where nothing can be said yet.
+
+        The rest of equal steps goes as those that are done. That is not sure of the first, of which nobody knows how
+        much was spent on setting out.
         """
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, self.seconds)
         if not self.total or not self.even or last <= 0 or self.seconds < SURE:
             return None
-        left, steady = self.total - self.done, first and last - first >= first and at > then
-        if not steady and last * FEW < self.total:  # one of many, perhaps with what led up to it
+        left, others = self.total - self.done, last - first
+        steady = first and others >= (1e-9 if self.apart else first) and at > then
+        if not steady and (self.apart or last * FEW < self.total):  # one of many, perhaps with what led up to it
             return None
-        rate = (at - then) / (last - first) if steady else at / last
-        return max(rate * left - (self.seconds - at), rate * (left - self.step), 0.0)
+        low = high = (at - then) / others if steady else at / last
+        if not steady and first:
+            low = max(at - SETTING_OUT, 0.25 * at) / last
+        least, most = (max(rate * left - (self.seconds - at), rate * (left - self.step), 0.0) for rate in (low, high))
+        return least, most
 
 
 Cost = Callable[[Mapping[str, float]], float]
@@ -115,6 +135,8 @@ class Whole:
     """All that a command does: its pieces of work by the names of their stages, and what each usually takes.
 
     A stage inside a piece is a part of it, whatever its name; a piece that comes twice (of several logs, say) is one.
+    A plan may name a part, too, ``"piece > part"``, with what it takes in all steps of the piece: its own steps tell
+    how long the piece takes before a step of that is done.
     """
 
     def __init__(self) -> None:
@@ -125,11 +147,18 @@ class Whole:
         self.took: dict[str, float] = {}
         self.now: Stage | None = None
         """The piece that goes on."""
+        self._parts: dict[str, Cost] = {}
+        self._part: tuple[Stage, float] | None = None
+        """The part of it that goes on, and what that usually takes."""
+        self._pace: float | None = None
+        """How much longer the last part took than it usually does."""
+        self._inside: list[Stage] = []
 
     def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
         """Take note of how much there is to do, and of pieces that are to come."""
         self.known |= counts
-        self.plan |= plan or {}
+        for name, cost in (plan or {}).items():
+            (self._parts if PART in name else self.plan)[name] = cost
         for name, cost in self.plan.items():
             try:
                 self.usual[name] = cost(self.known)
@@ -143,20 +172,42 @@ class Whole:
             for name in takewhile(lambda name: name != one.what, self.plan):
                 if name not in self.took:
                     self.took[name], self.plan[name], self.usual[name] = 0.0, lambda _: 0.0, 0.0
+        elif self.now is not None:
+            cost = self._parts.get(f"{self.now.what}{PART}{one.what}")
+            if cost is not None and not any(each.total for each in self._inside):  # of a step, not one of many in it
+                share = self.now.step / self.now.total if self.now.total else 1.0
+                self._part = one, cost(self.known) * share
+            self._inside.append(one)
 
     def end(self, one: Stage) -> None:
         """Take note that a stage is over."""
         if self.now is one:
             self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.seconds
+            self._inside, self._pace = [], None
+        elif one in self._inside:
+            self._inside.remove(one)
+        if self._part is not None and self._part[0] is one:
+            usual, self._part = self._part[1], None
+            self._pace = one.seconds / usual if usual else None
+
+    @property
+    def pace(self) -> float | None:
+        """By which factor the piece that goes on takes longer than usual, by a part of it; None where none tells."""
+        if self._part is None:
+            return self._pace
+        one, usual = self._part
+        left = one.remaining
+        return self._pace if left is None or not usual else (one.seconds + left) / usual
 
     @property
     def remaining(self) -> float | None:
         """Seconds that are left of all pieces; None where nothing can be said yet.
 
-        The piece that goes on takes what its steps say, where they are equal and some are done, else what it usually
-        takes; each to come what it usually takes; both times the factor by which the pieces so far took longer or
-        shorter than they usually do, which weighs the more the less is to come. Nothing is said while one is to
-        come of which nobody knows how long it takes.
+        The piece that goes on takes what its steps say, where they are equal and some are done (after the first of
+        them what it usually takes, within what that one says), or what a part of it says, else what it usually takes;
+        each to come what it usually takes; all times the factor by which the pieces so far took longer or shorter than
+        they usually do, which weighs the more the less is to come. Nothing is said while one is to come of which nobody
+        knows how long it takes.
         """
         now = self.now
         before = self.took.get(now.what, 0.0) if now is not None else 0.0
@@ -166,19 +217,31 @@ class Whole:
             return None
         over = [name for name in self.took if not now or now.what != name]
         spent = [(self.took[name], usual) for name in over if (usual := self.usual.get(name))]
-        within = None if now is None else now.remaining
+        span = None if now is None else now.span
         usual = None if now is None else self.usual[now.what]
+        within = None if now is None else now.remaining
+        pace = self.pace
+        if now is not None and span is not None and usual:
+            longer = _factor(spent, usual) if pace is None else pace
+            within = min(max(longer * usual - before - now.seconds, span[0]), span[1])
+        if now is not None and within is None and usual and pace is not None:
+            within = max(pace * usual - before - now.seconds, 0.0)
         if now is not None and within is not None and usual and not before:
             spent.append((now.seconds + within, usual))
         ahead = sum(known) + ((usual or 0.0) if within is None else 0.0)
-        trust = max(SURE, TRUST * ahead)
-        factor = (trust + sum(took for took, _ in spent)) / (trust + sum(usual for _, usual in spent))
+        factor = _factor(spent, ahead)
         if now is not None and within is None:
             if usual is None:
                 return None
             rest = factor * usual - before - now.seconds
             within = max(rest, -BEYOND * rest)
         return (within or 0.0) + factor * sum(known)
+
+
+def _factor(spent: Sequence[tuple[float, float]], ahead: float) -> float:
+    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count."""
+    trust = max(SURE, TRUST * ahead)
+    return (trust + sum(took for took, _ in spent)) / (trust + sum(usual for _, usual in spent))
 
 
 Told = Callable[[tuple[Stage, ...]], object]
@@ -262,17 +325,19 @@ def stage(
     *,
     step: float = 1.0,
     even: bool = True,
+    apart: bool = False,
 ) -> Iterator[Stage]:
     """Say that a piece of work goes on inside the ``with``; ``total`` is how much of it there is, where that is known.
 
     What is yielded says how far it is: ``advance(k)``, or ``advance.reach(done)``. ``step``: how much the first step
-    does; ``even``: whether equal steps take about equal times.
+    does; ``even``: whether equal steps take about equal times; ``apart``: the first step also does what is done once,
+    so that only the others tell how long one takes.
     """
     heard = _LISTENER.get()
     if heard is None:
         yield _SILENT
         return
-    one = Stage(what, total, heard, step, even)
+    one = Stage(what, total, heard, step, even, apart)
     heard.begin(one)
     try:
         yield one
@@ -299,12 +364,13 @@ def steps(
     *,
     costs: Sequence[float] | None = None,
     even: bool = True,
+    apart: bool = False,
     single: bool = False,
 ) -> Iterator[T]:
     """Yield each of the pieces, and say how many are done, where there are several (``single``: of one, too).
 
     ``total`` is their number, where they do not know it themselves; ``costs``: what each takes beside the others;
-    ``even``: False, that is not known.
+    ``even``: False, that is not known; ``apart``: the first one also does what is done once.
 
     >>> list(steps("squares", [1, 2]))
     [1, 2]
@@ -314,7 +380,7 @@ def steps(
         yield from pieces
         return
     each = None if costs is None else [float(one) for one in costs]
-    with stage(what, total if each is None else sum(each), step=each[0] if each else 1.0, even=even) as advance:
+    with stage(what, total if each is None else sum(each), step=each[0] if each else 1.0, even=even, apart=apart) as at:
         for place, piece in enumerate(pieces):
             yield piece
-            advance(1.0 if each is None else each[place], each[place + 1] if each and place + 1 < len(each) else None)
+            at(1.0 if each is None else each[place], each[place + 1] if each and place + 1 < len(each) else None)

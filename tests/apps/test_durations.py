@@ -77,6 +77,9 @@ def test_what_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:
 
 
 # -- what a command does -----------------------------------------------------------------------------------------------
+COUNTING = {"counting rows", "counting rows in memory"}
+
+
 class Kept(Whole):
     """A plan, and which of its pieces came, and which did not."""
 
@@ -92,7 +95,7 @@ class Kept(Whole):
         self.never |= {name: before[name] or 0.0 for name in before if name in self.took}
         if self.now is one:
             self.came[one.what] = None
-        self.said += [self.remaining] if "counting rows" in self.took else []
+        self.said += [self.remaining] if COUNTING & {*self.took} else []
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -100,6 +103,9 @@ def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("votes")
     pq.write_table(votes(1, 12, 2000, workers=20).drop_columns("query"), folder / "one.parquet")
     pq.write_table(votes(30, 8, 4000, workers=20), folder / "many.parquet")
+    cc.rank(cc.read(folder / "one.parquet")).to_arrow().select(["item", "score"]).to_pandas().to_parquet(
+        folder / "ranking.parquet"
+    )
     item = np.arange(12)
     x = np.random.default_rng(1).standard_normal((12, 3))
     pq.write_table(pa.table({"item": item} | {f"x{at}": x[:, at] for at in range(3)}), folder / "features.parquet")
@@ -124,7 +130,9 @@ COMMANDS = [
     ("judges one.parquet --judge worker", "measuring the judges"),
     ("camps one.parquet --judge worker", "numbers of camps", "finding the camps"),
     ("look one.parquet", "looking"),
-    ("pairs many.parquet -o OUT.parquet", "making pairs", "writing OUT.parquet"),
+    ("pairs many.parquet -o OUT.parquet", "matching texts", "ordering", "making pairs", "writing OUT.parquet"),
+    ("evaluate ranking.parquet one.parquet", "reading ranking.parquet", "foretelling judgments"),
+    ("evaluate many.parquet --split random", "dealing parts", "parts held out", "foretelling judgments"),
     ("ingest one.parquet --store OUT",),
 ]
 
@@ -139,7 +147,7 @@ def test_a_plan_names_what_the_command_does(
     monkeypatch.chdir(folder)
     line, *pieces = [one.replace("OUT", str(tmp_path / "out")) for one in asked]
     main([*line.split(), "--log-format", "json"])
-    assert {*pieces, "counting rows", "adding up judgments"} <= {*kept.came}, capsys.readouterr().err
+    assert {*pieces, "adding up judgments"} <= {*kept.came} and COUNTING & {*kept.came}, capsys.readouterr().err
     whole = sum(seconds or 0.0 for seconds in kept.usual.values())
     assert sum(kept.never.values()) <= 0.2 * whole, kept.never  # nothing large that it does not do
     left = {name: seconds for name, seconds in kept.usual.items() if name not in kept.took}
@@ -159,3 +167,32 @@ def test_what_cannot_be_foretold_is_read_all_the_same(tmp_path: Path, rows: int)
     with listen(lambda _: None):
         assert len(cc.read(tmp_path / "one.csv")) == rows
         assert len(cc.read(tmp_path / "lake", columns={"query": "lang"})) == 2 * rows
+
+
+def test_the_plan_of_an_evaluation_by_labels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = Kept()
+    monkeypatch.setattr(progress, "DELAY", 3600)
+    monkeypatch.setattr(progress, "_whole", lambda: kept)
+    monkeypatch.chdir(tmp_path)
+    draw, query = np.random.default_rng(0), np.repeat(np.arange(50), 8)
+    rows = {"query": query, "item": np.tile(np.arange(8), 50)}
+    pq.write_table(pa.table(rows | {"label": draw.integers(0, 3, 400)}), "labels.parquet")
+    for name in ("one", "two"):
+        pq.write_table(pa.table(rows | {"score": draw.normal(size=400)}), f"{name}.parquet")
+    main(["evaluate", "one.parquet", "labels.parquet", "--against", "two.parquet", "--log-format", "json"])
+    pieces = ["reading labels.parquet", "reading one.parquet", "matching rows", "metrics", "evaluating two.parquet"]
+    assert [*kept.came] == pieces, capsys.readouterr().err
+    assert None not in kept.usual.values() and kept.never == {}
+
+
+def test_a_log_of_lists_is_foretold_as_one(tmp_path: Path) -> None:
+    lists, ten = np.repeat(np.arange(30_000), 6), np.tile(np.arange(1, 7), 30_000)
+    item = np.random.default_rng(0).permuted(np.tile(np.arange(20), (30_000, 1)), axis=1)[:, :6].ravel()
+    pq.write_table(pa.table({"judgment": lists, "item": item, "rank": ten}), tmp_path / "lists.parquet")
+    roles = {name: name for name in ("judgment", "item", "rank")}
+    found = foretold_of(with_columns(locate(str(tmp_path / "lists.parquet"))), roles)
+    assert found["entries"] == 180_000 and 0.8 <= found["different"] / 30_000 <= 1.25
+    pq.write_table(votes(1, 40, 10_000), tmp_path / "votes.parquet")
+    assert "entries" not in foretold_of(with_columns(locate(str(tmp_path / "votes.parquet"))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,31 @@ def test_a_limit_that_is_kept_and_one_that_cannot_be(tmp_path: Path) -> None:
         assert any("needs about" in line and f"the limit of {least} cannot be held" in line for line in lines)
     status, _, record = run(tmp_path, *asked, "500MB")
     assert status == 0 and record["peak_memory_bytes"] <= 500e6
+
+
+@pytest.mark.parametrize("items", [60, 1000])
+def test_what_would_do_without_clusters_does(tmp_path: Path, items: int) -> None:
+    """The note names a limit; with that one, and no ``--cluster``, the judgments are read within it."""
+    draw, number = np.random.default_rng(0), 1_000_000 if items < 100 else 2_000_000
+    winner = draw.integers(0, items, number)
+    columns = {"winner": winner, "loser": (winner + draw.integers(1, items, number)) % items}
+    columns |= {"worker": draw.integers(0, 100_000, number)}
+    pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+    asked = ["rank", "log.parquet", "-o", "r.csv"]
+    refused = run(tmp_path, *asked, "--memory-limit", "50MB")[1][0]
+    least = refused.split("give it ")[1].removesuffix(" or more").replace(" ", "")
+    status, lines, _ = run(tmp_path, *asked, "--cluster", "worker", "--memory-limit", least)
+    (said_so,) = [line for line in lines if "would do" in line]
+    found = re.search(r"needs about (.+?): .+, kept apart by worker \(otherwise about (.+?) would do\)", said_so)
+    assert status == 0 and found is not None
+    needed, otherwise = found.groups()
+    asked += ["--interval", "none", "--memory-limit"]
+    status, lines, record = run(tmp_path, *asked, otherwise.replace(" ", ""))
+    assert status == 0 and record["peak_memory_bytes"] <= bytes_of(otherwise)
+    assert not any("distinct judgments; the limit" in line for line in lines), "reading them says nothing"
+    assert bytes_of(otherwise) < bytes_of(needed)
+    assert (bytes_of(otherwise) > 1.1 * bytes_of(least)) == (items > 60), "it grows with what is left to be told apart"
+    assert bytes_of(otherwise) <= 1.3 * max(record["peak_memory_bytes"], bytes_of(least))
 
 
 def test_a_deployment_sets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

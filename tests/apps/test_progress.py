@@ -199,6 +199,46 @@ def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.worst()[0] <= 1.05
 
 
+def test_a_first_step_that_sets_out_is_weighed_by_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """0.4 seconds of the first step are loading where the plan says that steps are quick, work where it does not."""
+    for usual, first in ((3.4, 1.0), (4.0, 0.8)):
+        clock = Clock(monkeypatch, folds=usual)
+        with listen(lambda _: None, whole=clock.whole):
+            for place in steps("folds", range(5)):
+                clock.work(first if place == 0 else first - 0.4 if usual == 3.4 else first)
+        assert clock.worst() <= (1.1, 1.0), usual
+
+
+def test_the_first_step_may_do_what_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    for apart in (True, False):
+        clock = Clock(monkeypatch, folds=30)
+        with listen(lambda _: None, whole=clock.whole):
+            for place in steps("folds", range(5), apart=apart):
+                clock.work(2 if place else 20)
+        assert (clock.worst()[0] <= 1.5) == apart
+
+
+def test_a_part_tells_how_long_its_piece_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two large blocks, twice as slow as usual: long before the first is over the bootstrap in it says so."""
+    for part in ({"blocks > bootstrap": 20.0}, {}):
+        clock = Clock(monkeypatch, blocks=30, **part)
+        with listen(lambda _: None, whole=clock.whole):
+            for _ in steps("blocks", range(2)):
+                with stage("intervals"):
+                    for _ in steps("bootstrap", range(20)):
+                        clock.work(1)
+                clock.work(10)
+        late = [(60 - at, left) for at, left in clock.said if at >= 6]
+        worst = max((max(left, true) + 1) / (min(left, true) + 1) for true, left in late if left is not None)
+        assert (worst <= 1.5) == bool(part)
+    clock = Clock(monkeypatch, blocks=20, **{"blocks > bootstrap": 20.0})
+    with listen(lambda _: None, whole=clock.whole), stage("blocks"):
+        for _ in steps("graphs", range(10)):  # one of many in a step tells nothing
+            for _ in steps("bootstrap", range(4)):
+                clock.work(0.5)
+    assert clock.worst()[0] <= 1.05
+
+
 @pytest.mark.parametrize("work", ["rank", "audit"])
 def test_the_method_tells_its_stages(work: str) -> None:
     table = votes(40, 3000)

@@ -78,13 +78,18 @@ def test_weights_times_counts() -> None:
     assert light.to_arrow()["item"].to_pylist()[0] == "a"
 
 
-def test_tests_of_directions_at_any_size() -> None:
-    for up, down in ((3, 1), (5_000_000_000, 5_000_300_000), (3_037_000_500, 3_037_000_499), (1 << 62, (1 << 62) - 1)):
-        prefs = Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[up, down])
-        found = edge_tests(Batch.whole(prefs))
-        assert found.above[0] == pytest.approx(binom.sf(up - 1, up + down, 0.5), rel=1e-6)
-        assert found.below[0] == pytest.approx(binom.sf(down - 1, up + down, 0.5), rel=1e-6)
-        assert float(found.votes[0]) == pytest.approx(up + down, rel=1e-15)
+SIZES = ((3, 1), (5_000_000_000, 5_000_300_000), (3_037_000_500, 3_037_000_499), (1 << 62, (1 << 62) - 1))
+
+
+@pytest.mark.parametrize(("up", "down"), SIZES)
+def test_tests_of_directions_at_any_size(up: int, down: int) -> None:
+    prefs = Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[up, down])
+    found = edge_tests(Batch.whole(prefs))
+    exact = binom.sf(up - 1, up + down, 0.5), binom.sf(down - 1, up + down, 0.5)
+    if up > 1 << 60 and exact[0] == 1.0:
+        exact = 0.5, 0.5  # SciPy 1.13 has 1 for one win more of 2^63
+    assert (found.above[0], found.below[0]) == pytest.approx(exact, rel=1e-6)
+    assert float(found.votes[0]) == pytest.approx(up + down, rel=1e-15)
 
 
 def test_bootstrap_of_many_cells() -> None:

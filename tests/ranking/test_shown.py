@@ -51,9 +51,10 @@ class Cells(HTMLParser):
 @pytest.fixture
 def pyplot():
     matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    pyplot.close("all")
+    matplotlib.use("Agg")
     yield pyplot
     pyplot.close("all")
 

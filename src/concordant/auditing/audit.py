@@ -255,7 +255,8 @@ def audited(
     except KeyboardInterrupt:
         if not keep or not parts:
             raise
-    found = _cut(prefs, wanted, parts) if parts[-1].cut or done < len(prefs.queries) else _joined(prefs, wanted, parts)
+    cut = parts[-1].cut or done < len(prefs.queries)
+    found = (_cut if cut else _joined)(prefs, wanted, parts)
     text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
     note = Note("never examined", text, unseen=unseen)
     return replace(found, notes=(note, *found.notes)) if unseen else found

@@ -40,6 +40,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.progress import Stage, stage
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
@@ -51,6 +52,8 @@ PRIOR = 0.5
 ROUNDS, STILL = 20, 0.005
 """Scores and weights in turn, at most, and the change of a weight that ends it."""
 STEPS, EM_STEPS = 30, 200
+USUAL = 40
+"""Steps of the mixture in all rounds, about, for who asks how long it takes."""
 LEAST = 1e-3
 """The weight of a judge whose votes are to count nothing, as an edge has to have some strength."""
 APART = 0.5
@@ -403,14 +406,16 @@ def _weigh(prefs: Comparisons, judge: Ints, judges: int) -> tuple[_Model, dict[s
     won = np.ones(prefs.distinct) if prefs.tie is None else np.where(prefs.tie, 0.5, 1.0)
     count = prefs.count.astype(np.float64)
     weight, model = np.ones(judges), _start(judges, 1 + z.shape[1])
-    for _ in range(ROUNDS):
-        each = np.maximum(weight, LEAST)[judge]
-        score = bradley_terry(replace(batch, prefs=replace(prefs, weight=each)), prior=PRIOR, covariates=False).value
-        apart = _by_others(score, first, second, won, count * each, judge, batch)
-        model = _fitted(_Votes(judge, won, count, np.column_stack([apart, z])), judges, model)
-        before, weight = weight, model.weight
-        if np.abs(weight - before).max() < STILL:
-            break
+    with stage("weighing", USUAL) as at:
+        for _ in range(ROUNDS):
+            each = np.maximum(weight, LEAST)[judge]
+            known = replace(prefs, weight=each)
+            score = bradley_terry(replace(batch, prefs=known), prior=PRIOR, covariates=False).value
+            apart = _by_others(score, first, second, won, count * each, judge, batch)
+            model = _fitted(_Votes(judge, won, count, np.column_stack([apart, z])), judges, model, at)
+            before, weight = weight, model.weight
+            if np.abs(weight - before).max() < STILL:
+                break
     return model, units
 
 
@@ -477,7 +482,7 @@ def _curvature(group: Ints, first: Ints, second: Ints, weight: Floats, groups: i
     return np.asarray(diagonal - both, np.float64)
 
 
-def _fitted(votes: _Votes, judges: int, model: _Model) -> _Model:
+def _fitted(votes: _Votes, judges: int, model: _Model, at: Stage) -> _Model:
     """Find the mixture under which the votes are likeliest."""
     names = votes.x.shape[1]
     coin = replace(votes, x=votes.x * (np.arange(names) > 0))
@@ -495,6 +500,7 @@ def _fitted(votes: _Votes, judges: int, model: _Model) -> _Model:
         moved = np.abs(np.concatenate([mean - model.mean, np.sqrt(variance) - np.sqrt(model.variance)])).max()
         still = moved < 1e-4 and abs(share - model.share) < 1e-4
         model = _Model(mean, variance, float(share), value, error, other, wide, r)
+        at.reach(at.done + 1, max(USUAL, at.done + 3))
         if still:
             break
     return model

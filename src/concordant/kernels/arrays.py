@@ -47,12 +47,29 @@ def in_threads(work: Callable[[Task], Answer], tasks: Iterable[Task], threads: i
         return list(pool.map(work, every))
 
 
-def in_parts(work: Callable[[Indices], None], chosen: Indices, cost: NDArray[Any], chunk: float) -> None:
-    """Call work(part) on parts of the chosen pieces, in order, each of about ``chunk`` of cost, in threads."""
+def in_parts(
+    work: Callable[[Indices], None],
+    chosen: Indices,
+    cost: NDArray[Any],
+    chunk: float,
+    told: Callable[[float], object] = lambda _: None,
+) -> None:
+    """Call work(part) on parts of the chosen pieces, in order, each of about ``chunk`` of cost, in threads.
+
+    ``told`` hears the cost of each part that is done.
+    """
     if not len(chosen):
         return
     number = (np.cumsum(cost) - cost) // chunk
-    in_threads(work, np.split(chosen, np.flatnonzero(np.diff(number)) + 1))
+    cuts = np.flatnonzero(np.diff(number)) + 1
+    costs = np.add.reduceat(cost, np.append(0, cuts)).tolist()
+
+    def part(place: int) -> None:
+        work(parts[place])
+        told(costs[place])
+
+    parts = np.split(chosen, cuts)
+    in_threads(part, range(len(parts)))
 
 
 def in_ranges(work: Callable[[int, int], None], cost: NDArray[Any]) -> None:

@@ -35,7 +35,7 @@ from concordant.preferences.messages import message_label
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.progress import stage
-from concordant.ranking.best_orders import best_orders
+from concordant.ranking.best_orders import BestOrders, best_orders
 
 ASKED = ("prompt", "question")
 """Columns that hold the prompt itself, where no other is the query."""
@@ -147,21 +147,23 @@ def pairs(
         prefs, roles = found.preferences, found.roles
         told = [found.report()] if found.rejects else []
         told += [note for note in found.notes if not isinstance(note, Note) or note.code != UNUSED]
-    with stage("making pairs"):
+    with stage("matching texts"):
         batch = Batch.whole(prefs)
         asked = _prompts(prefs, prompts, source, roles)
         answers = _answers(prefs, batch, texts, source, roles)
         graphs, known, same = _graphs(prefs, batch, asked, answers, on_error)
-        if known:
-            lost = counted(known, "votes")
-            told.append(Note("without text", "{lost} on answers or prompts without a text are left out", lost=lost))
-        if blank := sum(isinstance(one, str) and not one.strip() for one in asked):
-            text = "{blank:prompt is|prompts are} empty, or nothing but white space"
-            told.append(Note("empty prompt", "{blank:,} " + text, blank=blank))
-        if same:
-            text = "{same:vote compares|votes compare} answers with the same text and {same:is|are} left out"
-            told.append(Note("same text", "{same:,} " + text, same=same))
-        return _netted(prefs, batch, graphs, asked, answers, roles, level, texts is None, tuple(told))
+    if known:
+        lost = counted(known, "votes")
+        told.append(Note("without text", "{lost} on answers or prompts without a text are left out", lost=lost))
+    if blank := sum(isinstance(one, str) and not one.strip() for one in asked):
+        text = "{blank:prompt is|prompts are} empty, or nothing but white space"
+        told.append(Note("empty prompt", "{blank:,} " + text, blank=blank))
+    if same:
+        text = "{same:vote compares|votes compare} answers with the same text and {same:is|are} left out"
+        told.append(Note("same text", "{same:,} " + text, same=same))
+    best = best_orders(graphs)
+    with stage("making pairs"):
+        return _netted(prefs, batch, graphs, best, asked, answers, roles, level, texts is None, tuple(told))
 
 
 # -- what is judged ----------------------------------------------------------------------------------------------------
@@ -316,10 +318,10 @@ def _graphs(
 
 
 def _netted(
-    prefs: Preferences, batch: Batch, graphs: Graphs, asked: list[Any], answers: list[Any], roles: Mapping[str, str],
-    level: bool, names: bool, told: tuple[str, ...],
+    prefs: Preferences, batch: Batch, graphs: Graphs, best: BestOrders, asked: list[Any], answers: list[Any],
+    roles: Mapping[str, str], level: bool, names: bool, told: tuple[str, ...],
 ) -> Pairs:  # fmt: skip
-    net, best = Differences.of(graphs), best_orders(graphs)
+    net = Differences.of(graphs)
     votes = graphs.wins + graphs.losses + graphs.ties
     total, ties = float(votes.sum()), float(graphs.ties.sum())
     flat = len(net.level_first)

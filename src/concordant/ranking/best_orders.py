@@ -30,6 +30,7 @@ from concordant.kernels.arrays import in_parts, read_only
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
+from concordant.progress import Stage, know, stage
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
@@ -382,21 +383,29 @@ class Solved:
             np.zeros(count),
         )  # fmt: skip
         hard = parts.sizes > 1
-        if hard.any():
-            solved._by_subsets(np.flatnonzero(hard & (parts.sizes <= exact_up_to)))
-            solved._by_search(np.flatnonzero(hard & (parts.sizes > exact_up_to)), seed, WORK if work is None else work)
+        small = parts.sizes <= exact_up_to
+        few, many = np.flatnonzero(hard & small), np.flatnonzero(hard & ~small)
+        most = WORK if work is None else work
+        costs = parts.sizes[few] << parts.sizes[few], most // 20 + WORK_PER_EDGE * parts.edges.sizes[many]
+        total = float(sum(cost.sum() for cost in costs))
+        if total > CHUNK:
+            know(ordering=total)
+        with stage("ordering", total) as advance:
+            solved._by_subsets(few, costs[0], advance)
+            solved._by_search(many, costs[1], seed, most, advance)
         return solved
 
-    def _by_subsets(self, chosen: Nodes) -> None:
+    def _by_subsets(self, chosen: Nodes, cost: Nodes, told: Stage) -> None:
         from concordant.kernels import orders as kernels
 
+        if len(chosen) == 0:
+            return
         parts = self.parts
         tables = component_tables(parts)
-        cost = parts.sizes[chosen] << parts.sizes[chosen]
-        in_parts(lambda some: kernels.over_subsets(some, *tables, self.place, self.loss), chosen, cost, CHUNK)
+        in_parts(lambda some: kernels.over_subsets(some, *tables, self.place, self.loss), chosen, cost, CHUNK, told)
         self.lower[chosen], self.method[chosen] = self.loss[chosen], DYNAMIC
 
-    def _by_search(self, chosen: Nodes, seed: int, most: int) -> None:
+    def _by_search(self, chosen: Nodes, cost: Nodes, seed: int, most: int, told: Stage) -> None:
         from concordant.kernels import orders as kernels
 
         if len(chosen) == 0:
@@ -404,7 +413,6 @@ class Solved:
         parts = self.parts
         tables, whole = component_tables(parts), np.ones(len(parts), np.bool_)
         self.grid = grids(parts.edge_start, parts.weight)
-        edges = parts.edges.sizes[chosen]
 
         def work(some: Nodes) -> None:
             kernels.search(
@@ -412,7 +420,7 @@ class Solved:
                 self.grid,
             )  # fmt: skip
 
-        in_parts(work, chosen, most // 20 + WORK_PER_EDGE * edges, CHUNK)
+        in_parts(work, chosen, cost, CHUNK, told)
         self.method[chosen] = np.where(whole[chosen], SEARCHED, CUT_SHORT)
         met = chosen[self._met(chosen)]
         self.method[met], self.lower[met] = MET, self.loss[met]

@@ -10,7 +10,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.splits import clusters_of, folds, later
 from concordant.preferences.times import discounted
-from concordant.progress import steps
+from concordant.progress import stage, steps
 from concordant.ranking.answers import expected
 from concordant.ranking.held_out import HeldOut, Predicted
 from concordant.ranking.rank import rank
@@ -59,14 +59,16 @@ def cross_validate(
     """
     if not isinstance(prefs, Preferences):
         raise UsageError(f"cross_validate takes Preferences, not {type(prefs).__name__}; read them first")
-    parts = _parts(prefs, split, folds, seed)
+    with stage("dealing parts"):
+        parts = _parts(prefs, split, folds, seed)
     if half_life is not None and split != "time":
         raise UsageError("a half-life is about what came before: it needs ", Setting("split", "time"))
     found = []
     for train, held in steps("parts held out", parts):
         known = train if half_life is None else discounted(train, half_life)
         found.append(expected(rank(known, structure, interval="none", **options), held, prefs))
-    judged = Predicted.together(found).judged()
+    with stage("foretelling judgments"):
+        judged = Predicted.together(found).judged()
     return replace(judged, notes=(_said(split, len(parts), seed), *judged.notes))
 
 

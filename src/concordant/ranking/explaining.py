@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 EFFECTS = ("random", "none")
 STEPS, TOLERANCE = 90, 1e-8
-SPREADS, TRIED = (0.03, 5.0), 12
+SPREADS, TRIED, REFINED = (0.03, 5.0), 12, 9
 """σ is looked for between these, at so many places first."""
 FAR = 50.0
 """Standardised coefficients beyond which there is no maximum."""
@@ -439,6 +439,7 @@ def _likeliest(model: _Model) -> tuple[float, Note]:
 
     def lost(log: float) -> float:
         nonlocal near
+        advance()
         try:
             near = model.fit(float(np.exp(-2 * log)), near)
         except CannotRank:
@@ -446,7 +447,7 @@ def _likeliest(model: _Model) -> tuple[float, Note]:
         return -model.log_marginal(near)
 
     tried = np.log(np.geomspace(*SPREADS, TRIED))
-    with stage("spread of the items"):
+    with stage("spread of the items", TRIED + REFINED) as advance:
         value = np.array([lost(log) for log in tried])
         best = int(value.argmin())
         if best + 1 == TRIED or np.isinf(value[best + 1]):

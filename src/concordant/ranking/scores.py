@@ -169,11 +169,11 @@ def refuse_endless_ties(batch: Batch, graphs: Graphs, links: Connectivity, chose
         wins, losses, ties = graphs.wins[pairs] > 0, graphs.losses[pairs] > 0, graphs.ties[pairs] > 0
         down, up = wins | ties, losses | ties
         length = np.concatenate([np.where(wins, -1.0, 1.0)[down], np.where(losses, -1.0, 1.0)[up]])
-        source = np.concatenate([first[down], second[up]])
-        target = np.concatenate([second[down], first[up]])
+        source, target = np.append(first[down], second[up]), np.append(second[down], first[up])
+        ends = source.astype(np.int32), target.astype(np.int32)  # the widest that bellman_ford of SciPy 1.13 takes
         roots = np.unique(links.component[low : low + size], return_index=True)[1]
         try:
-            bellman_ford(csr_array((length, (source, target)), shape=(size, size)), indices=roots)
+            bellman_ford(csr_array((length, ends), shape=(size, size)), indices=roots)
         except NegativeCycleError:
             continue
         raise NoMaximumLikelihood(

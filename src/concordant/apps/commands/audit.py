@@ -182,13 +182,14 @@ def audit(options: AuditOptions) -> None:
             found = audited(prefs, AuditSettings(**asked), keep=options.keep_partial)
             cut = "incomplete" in found.settings
     if output is not None:
-        if output.lower().endswith(".json"):
-            more = {} if fragile is None else {"fragility": fragile.to_dict()}
-            write_json({"file": log} | found.to_dict() | more, output)
-        elif output.lower().endswith(".md"):
-            write_text("\n".join(one.to_markdown(worded) for one in (found, fragile) if one is not None), output)
-        else:
-            write(_flat(found.to_arrow()), output)
+        with Progress(quiet, f"writing {output}"):
+            if output.lower().endswith(".json"):
+                more = {} if fragile is None else {"fragility": fragile.to_dict()}
+                write_json({"file": log} | found.to_dict() | more, output)
+            elif output.lower().endswith(".md"):
+                write_text("\n".join(one.to_markdown(worded) for one in (found, fragile) if one is not None), output)
+            else:
+                write(_flat(found.to_arrow()), output)
         options.say("wrote", f"wrote {output}: {counted(len(found.queries), 'queries')}", path=output)
     if found.edges is not None and edges is not None:
         write(found.edges, edges)

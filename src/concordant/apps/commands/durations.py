@@ -22,7 +22,8 @@ from concordant.progress import Cost
 
 READING: dict[str, Cost] = {
     "counting rows": lambda k: 1.4e-7 * k["rows"] + 2.5e-7 * k["distinct"],
-    "checking rows": lambda k: 3e-8 * k["distinct"],
+    "checking rows": lambda k: 3e-8 * k["distinct"] * ("entries" not in k),
+    "checking lists": lambda k: 1.2e-6 * k["rows"] * ("entries" in k),
     "adding up judgments": lambda k: 1.2e-7 * k["distinct"],
 }
 
@@ -50,13 +51,60 @@ def cells_of(path: str) -> float:
 
 def scoring(options: Any) -> dict[str, Cost]:
     """Return the pieces of ``score``: rows are read, scored, put in order, written."""
-    cells = cells_of(options.features)
-    rows = cells / 12
+    cells, rows = cells_of(options.features), rows_of(options.features)
     return {
         f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells,
-        "scores": lambda _: 0.05 + 6e-7 * rows,
-        f"writing {options.output}": lambda _: 1e-6 * rows,
+        "scores": lambda _: 0.05 + 3.5e-7 * rows,
+        f"writing {options.output}": lambda _: 4.5e-7 * rows,
     }
+
+
+def rows_of(path: str) -> float:
+    """Rows of a table, about: where they are not written down, as if it had a dozen columns."""
+    try:
+        if path.endswith(".parquet") and os.path.isfile(path):
+            return float(pq.read_metadata(path).num_rows)
+    except (OSError, ValueError):
+        return 0.0
+    return cells_of(path) / 12
+
+
+def evaluating(options: Any, metrics: int, features: str | None = None) -> dict[str, Cost]:
+    """Return the pieces of ``evaluate`` by labels: two tables are read and matched, and each metric is looked at."""
+    rows = cells_of(options.labels) / 3
+    pieces = {f"reading {options.labels}": _reading(options.labels)}
+    if features is not None:  # a model scores them
+        cells = cells_of(features)
+        pieces |= {f"reading {features}": lambda _: 0.1 + 2e-8 * cells}
+    else:
+        pieces |= {f"reading {options.scores}": _reading(options.scores)}
+    pieces |= {"matching rows": lambda _: 0.02 + 2.2e-7 * rows, "metrics": lambda _: 0.01 + 8e-8 * rows * metrics}
+    if options.against is not None:
+        again = _reading(options.against)
+        judging: Cost = lambda k: again(k) + (2.2e-7 + 8e-8 * metrics) * rows  # noqa: E731
+        pieces |= {one_line(f"evaluating {options.against}"): judging}
+    return pieces
+
+
+def judging(options: Any, parts: int = 0) -> dict[str, Cost]:
+    """Return the pieces of ``evaluate`` by judgments: of a ranking by all of them, or by each of so many parts."""
+    foretelling: Cost = lambda k: 0.02 + 2.7e-6 * k["distinct"]  # noqa: E731
+    if parts:
+        pieces: dict[str, Cost] = {
+            "dealing parts": lambda k: 0.02 + 1.7e-6 * k["distinct"],
+            "parts held out": lambda k: parts * (0.05 + 1e-6 * k["distinct"]),
+        }
+        counting: Cost = lambda k: 3e-7 * k["rows"]  # noqa: E731
+        return {"counting rows in memory": counting} | READING | pieces | {"foretelling judgments": foretelling}
+    pieces = {f"reading {options.features or options.scores}": _reading(options.features or options.scores)}
+    return pieces | READING | {"foretelling judgments": foretelling}
+
+
+def _reading(path: str) -> Cost:
+    """Seconds of a table of labels or scores: Parquet by its cells, text by its bytes."""
+    each = 3e-8 if path.endswith(".parquet") else 1e-6
+    cells = cells_of(path)
+    return lambda _: 0.02 + each * cells
 
 
 def ranking_scores(path: str) -> dict[str, Cost]:

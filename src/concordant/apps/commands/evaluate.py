@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from concordant.apps.commands.durations import evaluating, judging
 from concordant.apps.commands.matching import Matched, Valued, holds_judgments, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
 from concordant.apps.commands.output import print_csv
@@ -109,13 +110,14 @@ def evaluate(options: EvaluateOptions) -> None:
         raise UsageError(f"--master {options.master} belongs to --engine spark")
     judges = {name: metric(name, options.convention) for name in names}  # wrong names cost no reading
     columns = {"query": options.query, "item": options.item, "score": options.score, "label": options.label}
-    with Progress(options.quiet, "evaluating"):
+    rows = (options.features or labels) if kept and fitted else None
+    with Progress(options.quiet, "evaluating", evaluating(options, len(judges), rows)):
         with stage(f"reading {labels}"):
             judged = read_valued(labels, "label", columns)
         valued = fitted.valued(options) if kept and fitted else _read(options.scores, columns)
         with stage("matching rows"):
             lists = match(valued, judged, options.unmatched)
-        values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges))}
+        values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges), single=True)}
     options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
@@ -149,7 +151,7 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
     if options.more:
         raise UsageError(f"{options.labels} holds judgments, which no metric such as {options.more[0]!r} reads")
     columns = {"query": options.query, "item": options.item, "score": options.score}
-    with Progress(options.quiet, "evaluating"):
+    with Progress(options.quiet, "evaluating", judging(options)):
         alone = fitted is not None and fitted.ranker is not None
         valued = fitted.valued(options) if alone and fitted else _read(options.scores, columns)
         several = valued.query is not None and len(pc.unique(valued.query)) > 1
@@ -173,10 +175,12 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
         notes: tuple[Note, ...] = ()
         if not alone:
             beside = _coefficients(options.coefficients)
-            found = held_out(prefs, known, *beside)
+            with stage("foretelling judgments"):
+                found = held_out(prefs, known, *beside)
             table, notes = found.table, (_made_from(options.coefficients, *beside), *found.notes)
         if fitted is not None:
-            row, left_out = fitted.judged(prefs, known)
+            with stage("foretelling judgments"):
+                row, left_out = fitted.judged(prefs, known)
             notes = (*left_out, *notes)
             table = row if table is None else pa.concat_tables([row, table])
     _show(table)
@@ -209,7 +213,7 @@ def _by_parts(options: EvaluateOptions) -> None:
     if options.engine == "spark":
         raise UsageError("executors of Spark hold nothing out; leave out --engine spark")
     more = {"prior": options.prior, "ties": options.ties, "half_life": options.half_life}
-    with Progress(options.quiet, "evaluating"):
+    with Progress(options.quiet, "evaluating", judging(options, options.folds)):
         with stage(f"reading {options.scores}"):
             reading = read_log(options.scores, **asked_of(options))
         check_grades(options, reading.roles, reading.name)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from concordant.apps.commands.durations import READING, cells_of
+from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import Cost
 from concordant.ranking.intervals import CHEAP, FEWEST
@@ -16,6 +17,8 @@ from concordant.ranking.structures import STRUCTURES
 Known = Mapping[str, float]
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
+MANY = 400_000
+"""Judgments from which on pairs are too many for linear programs (``auditing.axioms``)."""
 FEW = 5000
 """The same of an audit (``auditing.audit``)."""
 
@@ -23,6 +26,12 @@ FEW = 5000
 def _power(k: Known, p: int) -> float:
     """Σ n^p over the n items of each query; where they are not known, as if all had as many."""
     return k.get(f"power {p}", k["queries"] * (k["nodes"] / max(k["queries"], 1.0)) ** p)
+
+
+def _orders(k: Known) -> float:
+    """What the best orders of all queries cost (``ranking.best_orders``), as if all had as many items."""
+    size = k["nodes"] / max(k["queries"], 1.0)
+    return float(k["queries"] * (size * 2**size if size <= 12 else 5e4 + 50 * size**2) / 2)
 
 
 def _several(k: Known) -> bool:
@@ -41,21 +50,26 @@ def _rank(options: Any) -> dict[str, Cost]:
         return float(options.replicates if asked else min(affordable, options.replicates))
 
     def scores(k: Known) -> float:
-        return 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
+        return 0.02 + 2e-8 * k["distinct"] + 2.5e-10 * _power(k, 3)
 
     def intervals(k: Known) -> float:
-        apart = 4e-5 * k["nodes"] if k["queries"] > 1 else 0.0
-        return (sure and not drawn(k)) * (0.05 + 1e-6 * k["distinct"] + apart + 1e-10 * _power(k, 3))
+        return (sure and not drawn(k)) * (0.03 + 8e-8 * k["distinct"] + 2e-10 * _power(k, 3))
 
     def replicates(k: Known) -> float:
-        each = 0.0 if options.structure in (None, "bradley-terry") and "entries" not in k else 2.7e-7
-        return drawn(k) * (7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + each * k.get("different", k["distinct"]))
+        each = 2.4e-7 if options.structure not in (None, "bradley-terry") else 7e-8 if "entries" in k else 0.0
+        one = 7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + 7e-8 * k["clusters"]
+        return drawn(k) * (one + each * k.get("different", k["distinct"]))
+
+    def test(k: Known) -> float:
+        return 0.03 + (2e-7 if "entries" in k else 4e-8) * k["distinct"]
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
 
     def whole(k: Known) -> float:
-        return scores(k) + intervals(k) + replicates(k) + ranks(k)
+        each = 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
+        apart = (sure and not drawn(k)) * (each + 4e-5 * k["nodes"])
+        return each + apart + replicates(k) + ranks(k)
 
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if _several(k) else cost(k)
@@ -63,7 +77,11 @@ def _rank(options: Any) -> dict[str, Cost]:
     pieces = {"scores": alone(scores), "bootstrap": alone(replicates), "rank intervals": alone(ranks)}
     if not asked and not usual:
         pieces = {"scores": alone(scores), "intervals": alone(intervals)}
+    if member is None or member.expects:
+        pieces["fit of the model"] = alone(test)
     pieces["ranking queries"] = lambda k: whole(k) if _several(k) else 0.0
+    if sure:
+        pieces["ranking queries > bootstrap"] = lambda k: replicates(k) if _several(k) else 0.0
     pieces["abilities over time"] = lambda k: 1e-5 * k["distinct"] if options.moving else 0.0
     return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
 
@@ -90,7 +108,8 @@ def _audit(options: Any) -> dict[str, Cost]:
     }
 
     def whole(k: Known) -> float:
-        return 0.5 + 1e-3 * k["queries"] + (5e-5 if drawn else 1e-5) * _power(k, 2) if several(k) else 0.0
+        each = 1e-3 * k["queries"] + 4.2e-5 * _power(k, 2) if drawn else 4e-4 * k["queries"] + 2e-6 * _power(k, 2)
+        return 0.5 + each if several(k) else 0.0
 
     def several(k: Known) -> bool:
         return k["queries"] > 1 and k["distinct"] > FEW
@@ -98,7 +117,13 @@ def _audit(options: Any) -> dict[str, Cost]:
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if several(k) else cost(k)
 
-    return {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+    output = str(getattr(options, "output", None) or "")
+
+    def writing(k: Known) -> float:
+        return (3.5e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
+
+    found = {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+    return found | ({one_line(f"writing {output}"): writing} if output else {})
 
 
 def _report(options: Any) -> dict[str, Cost]:
@@ -116,15 +141,29 @@ def _fit(options: Any) -> dict[str, Cost]:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.3 + 2.5e-5 * k["distinct"]}
+        return pieces | {"learning": lambda k: 0.3 + 3e-5 * k["distinct"]}
     if options.loss not in (None, "gain-regression"):
         return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
     if chosen:
-        pieces |= {"cross-validation: folds": lambda k: 0.2 + 7e-6 * k["distinct"]}
+        pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
     else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.5e-5 * k["distinct"]}
-        pieces |= {"gate: folds": lambda k: 0.5 + 9e-6 * k["distinct"]}
+        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.75e-5 * k["distinct"]}
+        pieces |= {"gate: folds": lambda k: 0.4 + 8.5e-6 * k["distinct"]}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
+
+
+def _camps(options: Any) -> dict[str, Cost]:
+    """The trials of each number of camps, by as many priors as are tried, and the last fit."""
+    numbers = [*range(1, options.most + 1)] if options.number == "auto" else sorted({1, int(options.number)})
+    tried = [2.0] * len(numbers) if options.prior != "auto" else [4.0, 4.0, *[3.0] * len(numbers)]
+    trials = sum(times * (one if one > 1 else 0.2) for times, one in zip(tried, numbers, strict=False))
+    each = trials / 30 * options.folds / 5  # of the usual options
+
+    def searching(k: Known) -> float:
+        pairs = 0.5 * k["clusters"] * (_power(k, 2) - k["nodes"])
+        return float(0.1 + each * (2.5 * min(1.0, k["distinct"] / 2e4) + 1e-5 * pairs + 9e-5 * k["distinct"]))
+
+    return {"numbers of camps": searching, "finding the camps": lambda k: 0.05 + 4e-6 * k["distinct"]}
 
 
 PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
@@ -134,21 +173,26 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "ReportOptions": _report,
     "FitOptions": _fit,
     "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
-    "JudgesOptions": lambda _: {"measuring the judges": lambda k: 0.1 + 1.6e-3 * k["clusters"]},
-    "CampsOptions": lambda _: {
-        "numbers of camps": lambda k: 0.3 + 2e-4 * k["distinct"],
-        "finding the camps": lambda k: 0.1 + 1e-5 * k["distinct"],
+    "JudgesOptions": lambda _: {
+        "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
+        "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
     },
-    "ExplainOptions": lambda _: {"explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 1e-8 * _power(k, 3)},
+    "CampsOptions": _camps,
+    "ExplainOptions": lambda _: {
+        "explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 2.3e-7 * _power(k, 3),
+        "explaining > spread of the items": lambda k: 0.05 + 2.3e-7 * _power(k, 3),
+    },
     "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
     "PairsOptions": lambda one: {
-        "making pairs": lambda k: 0.1 + 3.3e-6 * k["distinct"],
-        f"writing {one.output}": lambda k: 2e-6 * k["distinct"],
+        "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
+        "ordering": lambda k: 0.02 + 5e-9 * k.get("ordering", _orders(k)),
+        "making pairs": lambda k: 0.02 + 9e-7 * k["distinct"],
+        f"writing {one.output}": lambda k: (1e-7 if one.output.endswith(".parquet") else 1.5e-6) * k["distinct"],
     },
     "AxiomsOptions": lambda one: {
-        "what a linear scorer could do": lambda k: 0.1 + 1e-6 * k["distinct"],
+        "what a linear scorer could do": lambda k: 0.1 + 7e-4 * k["distinct"] * (k["distinct"] < MANY),
         "fitting again": lambda k: (
-            (2 + 3 * one.refits) * (0.75 + 2.4e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
+            (2 + 3 * one.refits) * (0.4 + 1.3e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),
     },
 }

@@ -172,7 +172,7 @@ def verify(options: StoreOptions) -> None:
 def compact(options: CompactOptions) -> None:
     """Merge segments; say what that made of them."""
     file = options.file
-    with Progress(options.quiet, work := f"merging {file}", moving(work, file)):
+    with Progress(options.quiet, work := f"merging {file}", moving(work, file, 1.2e-7)):
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
     what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
     said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)

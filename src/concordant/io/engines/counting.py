@@ -18,7 +18,7 @@ from concordant.io.log.formats import Log
 from concordant.io.log.headers import sniffed, with_header
 from concordant.io.log.rows import is_array, with_keys
 from concordant.io.log.union import joined
-from concordant.memory import left, needs, resident, said
+from concordant.memory import enough, left, needs, said
 from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.lists import RawLists
 from concordant.progress import know, stage
@@ -44,7 +44,7 @@ def foresee(found: Mapping[str, pa.Array], rows: int, clusters: Sequence[str]) -
     apart = f", kept apart by {' and '.join(clusters)}" if clusters else ""
     if clusters and (room := left()) is not None and BYTES * rows > room:
         merged = BYTES * rows_of({role: column for role, column in found.items() if role not in CLUSTERS}, rows)
-        apart += f" (otherwise about {said(resident() + merged)} would do)"
+        apart += f" (otherwise about {said(enough(merged))} would do)"
     needs(BYTES * rows, f"{counted(rows, 'distinct judgments')}{apart}")
 
 

@@ -44,7 +44,9 @@ def _foretold(log: Log, roles: Mapping[str, str]) -> dict[str, float]:
     items = next((side for side in SIDES if {*side} <= {*roles}), ())
     nodes = [set[tuple[object, ...]]().union(*(_keys(one, [*query, roles[end]]) for end in items)) for one in pieces]
     times = max(rows * len(pieces) / sum(map(len, pieces)), 1.0)
-    return {
+    whose = [roles[role] for role in ("query", "session", "judgment") if role in roles]
+    lists = {"entries": float(rows), "different": extrapolated([_keys(one, whose) for one in pieces], times)}
+    return (lists if items == SIDES[-1] and len(whose) > len(query) else {}) | {
         "rows": rows,
         "distinct": min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows),
         "nodes": extrapolated(nodes, times),

@@ -15,7 +15,7 @@ known yet.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -39,7 +39,7 @@ from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys
 from concordant.preferences.status import Status
-from concordant.progress import stage, steps
+from concordant.progress import stage
 from concordant.ranking.rank import Ranking, rank
 
 Floats = NDArray[np.float64]
@@ -442,6 +442,16 @@ class _Votes:
         return np.asarray(np.bincount(self.judge, count * self.mass, self.judges), np.float64)
 
 
+def _trials(numbers: Sequence[int], priors: bool) -> list[float]:
+    """Return about what each of the numbers of camps costs: so many trials, by several priors where those are tried."""
+    return [(2 if not priors else 4 if place < 2 else 3) * _cost(camps) for place, camps in enumerate(numbers)]
+
+
+def _cost(camps: int) -> float:
+    """What a trial costs beside others: one camp needs no search."""
+    return 0.2 if camps == 1 else float(camps)
+
+
 class _Search:
     """Losses of held-out votes by the number of camps."""
 
@@ -463,12 +473,14 @@ class _Search:
         self.mass = votes.of_judges(votes.count)
         self.fit = partial(fit_mixture, starts=starts, seed=seed, still=ROUGH)
         self.known: dict[tuple[int, float], Floats] = {}
+        self.tried: Callable[[int, bool], None] = lambda *_: None
+        """Hears of each trial of so many camps, and whether it is the last one of these."""
 
     def table(self, numbers: Iterable[int]) -> tuple[Foretold, ...]:
         """Return how each number of camps does, with the prior that is best for it."""
         found: list[Foretold] = []
         at, new = len(self.priors) // 2, np.zeros(0)
-        for camps in steps("numbers of camps", list(numbers), even=False):
+        for camps in self._told(list(numbers)):
             at = self._best_prior(camps, at)
             prior = self.priors[at]
             loss, of_new = self.of_known(camps, prior), self.of_new(camps, prior)
@@ -483,6 +495,23 @@ class _Search:
                 here = replace(here, new_gain=float(mean), new_gain_error=float(np.sqrt(square) / total))
             found.append(here)
         return tuple(found)
+
+    def _told(self, numbers: list[int]) -> Iterator[int]:
+        """Yield each number of camps, and say how many trials are done, each as long as there are camps in it."""
+        costs, done = _trials(numbers, len(self.priors) > 1), 0.0
+        with stage("numbers of camps", sum(costs)) as at:
+            for place, camps in enumerate(numbers):
+                later, here = sum(costs[place + 1 :]), done + costs[place]
+
+                def tried(camps: int, last: bool, later: float = later, here: float = here) -> None:
+                    nonlocal done
+                    done += _cost(camps)
+                    at.reach(done, later + (done if last else max(here, done + _cost(camps))))
+
+                self.tried = tried
+                yield camps
+                at.reach(done, done + later)
+        self.tried = lambda *_: None
 
     def gain(self, one: Foretold, other: Foretold) -> tuple[float, float]:
         """Return how much less a held-out vote loses with the other, and the standard error, over votes."""
@@ -532,6 +561,7 @@ class _Search:
                 chance = np.clip((found.membership(pairs)[votes.judge] * chances).sum(1), 1e-300, 1.0 - 1e-16)
                 each.append(-votes.mass * (votes.won * np.log(chance) + (1.0 - votes.won) * np.log1p(-chance)))
             self.known[camps, prior] = np.array(each)
+            self.tried(camps, False)
         return self.known[camps, prior]
 
     def of_new(self, camps: int, prior: float) -> Floats:
@@ -544,4 +574,5 @@ class _Search:
             loss[held] = -logsumexp(
                 np.log(np.maximum(found.share, 1e-300)) + pairs.of(held).likelihoods(found.theta), axis=1
             )
+        self.tried(camps, True)
         return loss

@@ -89,7 +89,7 @@ def one_standard_error_ridge(
     losses, helds, found = [], [], []
     lost, weight = np.zeros((len(prefs.queries), len(ridges))), np.zeros(len(prefs.queries))
     pieces = folds(prefs, n, split=split, seed=seed)
-    pieces = steps("choosing the ridge: folds", pieces, n, even=False)  # the first chooses for all
+    pieces = steps("choosing the ridge: folds", pieces, n, apart=True)  # the first chooses for all
     for fold, (train, held) in enumerate(pieces):
         judge = target.judge(held, training.weight)
         check_parts(fold, n, judge, train, prefs)

@@ -8,6 +8,7 @@ hold together. Margins below ``LEAST`` count as none: float64 does not tell them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
@@ -16,6 +17,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, hstack
+
+from concordant.progress import stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -148,18 +151,19 @@ def fewest_broken(D: Floats, weight: Floats, *, start: Floats | None = None) -> 
     clashes: list[Ints] = []
     gone, lower = np.zeros(len(live), bool), 0.0
     spent = 0
-    for _ in range(COVERS):
-        new, point = _clashes(rows, ~gone, PROGRAMS - spent)
-        clashes, spent = clashes + new, spent + len(new) + 1
-        points += [] if point is None else [point]
-        best = min(points, key=lambda one: float(own[_broken(rows, one)].sum()))
-        upper = float(own[_broken(rows, best)].sum())
-        if not new:
-            break
-        gone, bound = _cover(clashes, own)
-        lower = max(lower, float(np.ceil(bound - 1e-6)))
-        if spent >= PROGRAMS or lower >= upper:
-            break
+    with stage("programs", PROGRAMS) as at:
+        for _ in range(COVERS):
+            new, point = _clashes(rows, ~gone, PROGRAMS - spent, at)
+            clashes, spent = clashes + new, spent + len(new) + 1
+            points += [] if point is None else [point]
+            best = min(points, key=lambda one: float(own[_broken(rows, one)].sum()))
+            upper = float(own[_broken(rows, best)].sum())
+            if not new:
+                break
+            gone, bound = _cover(clashes, own)
+            lower = max(lower, float(np.ceil(bound - 1e-6)))
+            if spent >= PROGRAMS or lower >= upper:
+                break
     return Fewest(lower + fixed, upper + fixed, best, _broken(D, best))
 
 
@@ -207,16 +211,19 @@ def _by_rays(D: Floats, weight: Floats, most: float = np.inf) -> tuple[float, Fl
     return best, point / max(float(np.linalg.norm(point)), 1e-300)
 
 
-def _clashes(D: Floats, alive: NDArray[np.bool_], most: int) -> tuple[list[Ints], Floats | None]:
+def _clashes(
+    D: Floats, alive: NDArray[np.bool_], most: int, told: Callable[[], object]
+) -> tuple[list[Ints], Floats | None]:
     """Return sets of pairs that cannot hold together, none in two of them, and a point that has all the others.
 
-    After ``most`` sets it stops, without a point.
+    After ``most`` sets it stops, without a point. ``told`` is called after each linear program.
     """
     found: list[Ints] = []
     left = alive.copy()
     while len(found) < most:
         held = np.flatnonzero(left)
         one = widest(D[held])
+        told()
         if len(one.clash) == 0:
             return found, one.point
         found.append(held[one.clash])
