@@ -217,19 +217,16 @@ def test_an_item_is_no_surer_last_for_not_having_met_the_next():
     member = STRUCTURES["bradley-terry"]
     open_ = separated_items(batch, member, member.links(batch, None), {}, None, "hessian")
     profiles = next(open_.profiles())
-    places = profiles.units.sizes[0]
-    covariance, value = profiles.covariance[0], open_.value
+    spread, axes = np.linalg.eigh(profiles.covariance[0][:3, :3])
+    root, value = axes * np.sqrt(np.maximum(spread, 0)), open_.value
     for j in (1, 2):
         asked = profiles.level(Ragged.of_sizes([2]), np.array([j, 3]), np.array([3]), np.array([j]))
-        V = covariance[np.ix_([0, 1, 2], [0, 1, 2])][:, :places]
 
-        def at(x, j=j, V=V):  # the law of all three, C level with j
-            away = x - value[:3]
-            return 0.5 * away @ np.linalg.pinv(V + 1e-9 * np.trace(V) / 3 * np.eye(3)) @ away + 9 * np.logaddexp(
-                0, x[j] - x[0]
-            )
+        def at(y, j=j):  # the law of all three, C level with j
+            x = value[:3] + root @ y
+            return 0.5 * float(y @ y) + 9 * np.logaddexp(0, x[j] - x[0])
 
-        below = minimize(at, value[:3], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000})
+        below = minimize(at, np.zeros(3), method="BFGS", options={"gtol": 1e-7})
         assert 1.0 < below.fun < 9 * np.logaddexp(0, value[j] - value[0]) + 1e-6
         assert profiles.apart(asked, below.fun * (1 - 1e-3))[0]
         assert not profiles.apart(asked, below.fun * (1 + 1e-3))[0]
