@@ -37,8 +37,9 @@ TABLE = 1 << 24
 CLOSE = 1e-7
 LITTLE = 1e-13
 """Share of the distance from the supremum that is no more to be won."""
-FARTHEST = 700.0
-"""A limit farther than this from where the search begins is none: e^700 is about the largest odds of floating point."""
+FARTHEST = 180.0
+"""A limit farther than this from where the search begins is none: as a rule coefficients beside the scores have no
+finite maximum there, and a number so large would be that of the fit's prior."""
 ROUNDS = 400
 
 

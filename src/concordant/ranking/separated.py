@@ -11,7 +11,7 @@ What is maximised over: the scores of the items between i and the anchors, exact
 met as normal about their maximum likelihood, with its covariance (of the Hessian or the sandwich). Judgments between i
 and the rest add nothing to that maximum, so it is found with a prior that is next to none. In a component without any
 two items that the data limit against each other the mean is that of all items, and whoever has beaten all by chains of
-wins has a lower limit, whoever has lost to all an upper one.
+wins has a lower limit, whoever has lost to all an upper one. One more than 180 away from the firm items met is none.
 
 With the sandwich judgments are no independent draws of the model. Then each judgment, or cluster, counts once on the
 way from an item to those below it: the chance that all its wins happen is at most that of any of them, whatever their
