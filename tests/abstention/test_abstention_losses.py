@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,8 @@ def distance(a: Any, b: Any, norm: Any) -> float:
     differences = [abs(float(x) - float(z)) for x, z in zip(a, b, strict=True)]
     if norm == "inf":
         return max(differences)
-    return sum(differences) if norm == 1 else math.sqrt(sum(d * d for d in differences))
+    added = reduce(add, differences if norm == 1 else [d * d for d in differences])  # not by sum, which rounds once
+    return added if norm == 1 else math.sqrt(added)
 
 
 def by_definition(scores: Any, X: Any, y: Any, gamma: float, norm: Any) -> tuple[int, int, int, int]:
