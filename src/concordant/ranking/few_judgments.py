@@ -143,7 +143,7 @@ class Rare:
         largest = terms.max(axis=1)
         share = np.exp(terms - largest[:, None])
         whole = share.sum(axis=1)
-        return none + largest + np.log(whole), slope + share @ j / whole
+        return none + largest + np.log(whole), slope + (share * j).sum(axis=1) / whole
 
     def ends(self, tail: float) -> tuple[Floats, Floats, Floats]:
         """How far below and above the score the limits lie, and the information there; shape (items,) each."""

@@ -23,14 +23,17 @@ from scipy.sparse import csr_array
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import whole_seed
 from concordant.progress import stage, steps
 from concordant.ranking.bootstrap import Bootstrap
+from concordant.ranking.choices import clusters_of
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
+from concordant.ranking.profile_likelihood import Profiles
 from concordant.ranking.scores import Scores
-from concordant.ranking.separated import Builder, Separated, Stack, alike, clusters_of, reached
+from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import Intervals
 
 Floats = NDArray[np.float64]
@@ -359,82 +362,128 @@ def outermost(lower: Ints, upper: Ints, separated: Separated | None, level: floa
         return lower, upper
     far = -float(np.log((1.0 - level) / 4.0))
     direct = _direct(separated) if separated.method == "sandwich" else None
-    for nodes, build in separated.builders():
-        for group in np.unique(separated.gauge.group[nodes]) if len(nodes) <= PAIRWISE else ():
-            members = nodes[separated.gauge.group[nodes] == group]
-            own, total = separated.nodes[members], len(members)
-            first = _sequence(separated, build, members, True, far, direct)
-            last = _sequence(separated, build, members, False, far, direct)
-            lower[own] = np.minimum(lower[own] + sum(map(len, first)), total)
-            upper[own] = np.maximum(upper[own] - sum(map(len, last)), 1)
-            for side, found in ((1, first), (-1, last)):
-                passed = 0
-                for block in found:
-                    low, high = passed + 1, passed + len(block)
-                    if side < 0:
-                        low, high = total + 1 - high, total + 1 - low
-                    at = separated.nodes[block]
-                    lower[at], upper[at] = np.full(len(block), low), np.full(len(block), high)
-                    passed += len(block)
+    for profiles in separated.profiles():
+        few = profiles.units.spread(profiles.units.sizes) <= PAIRWISE
+        members = profiles.nodes[few]
+        members = members[np.argsort(separated.gauge.group[members], kind="stable")]
+        groups = Ragged.runs(separated.gauge.group[members])
+        if not len(groups):
+            continue
+        sides = [_sequences(separated, profiles, groups, members, top, far, direct) for top in (True, False)]
+        first, last = (np.bincount(of, minlength=len(groups)) for _, of, _, _ in sides)
+        own, total = separated.nodes[members], groups.sizes
+        lower[own] = np.minimum(lower[own] + groups.spread(first), groups.spread(total))
+        upper[own] = np.maximum(upper[own] - groups.spread(last), 1)
+        for top, (nodes, of, low, high) in zip((True, False), sides, strict=True):
+            at = separated.nodes[nodes]
+            lower[at], upper[at] = (low, high) if top else (total[of] + 1 - high, total[of] + 1 - low)
     return lower, upper
 
 
-def _sequence(
-    separated: Separated, build: Builder, members: Ints, top: bool, far: float, direct: csr_array | None
-) -> list[Ints]:
-    """Blocks that surely stand before all that follow, from the outermost inwards."""
+def _sequences(
+    separated: Separated,
+    profiles: Profiles,
+    groups: Ragged,
+    members: Ints,
+    top: bool,
+    far: float,
+    direct: tuple[Ints, Floats] | None,
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return nodes that surely stand before all that follow, their components, and the places of each one's block.
+
+    Of all components side by side: the outermost block of each, then the one that follows, until one is not sure.
+    Places count from the outermost inwards.
+    """
     down, up = separated.links if top else separated.links[::-1]
-    block, sign = separated.linked.block, 1.0 if top else -1.0
-    rest = np.zeros(len(separated.value), bool)
-    rest[members] = True
-    found: list[Ints] = []
-    while rest.sum() > 1:
-        left = np.flatnonzero(rest)
-        beaten = [block[i] for i in left.tolist() for j in up.indices[up.indptr[i] : up.indptr[i + 1]].tolist()
-                  if rest[j] and block[j] != block[i]]  # fmt: skip
-        free = np.setdiff1d(np.unique(block[left]), np.unique(np.array(beaten, block.dtype)))
-        if len(free) != 1:
-            return found
-        outer, inner = left[block[left] == free[0]], left[block[left] != free[0]]
-        if separated.firm[outer].any() or len(inner) == 0:
-            return found
-        near = outer[np.argsort(sign * separated.value[outer])][:NEAREST]
-        next_ = inner[np.argsort(-sign * separated.value[inner])][:NEAREST]
-        nearest = [(int(near[0]), int(next_[0]))]  # as a rule these decide
-        if not _apart(build, nearest, (down, up), rest, far, top, direct):
-            return found
-        if not _apart(
-            build, [(i, j) for i in near.tolist() for j in next_.tolist()], (down, up), rest, far, top, direct
-        ):
-            return found
-        found.append(outer)
-        rest[outer] = False
-    return found
+    block, value, count = separated.linked.block, separated.value * (1.0 if top else -1.0), len(separated.value)
+    group, rest, beaten = np.full(count, -1), np.zeros(count, bool), np.zeros(int(block.max(initial=0)) + 1, bool)
+    group[members], rest[members] = groups.owner, True
+    leads, row = Ragged(up.indptr.astype(np.int64)).take(members)
+    loser, winner = leads.spread(members), up.indices[row]
+    here = rest[winner] & (block[loser] != block[winner])
+    loser, winner = loser[here], winner[here]
+    passed, found = np.zeros(len(groups), np.int64), [np.zeros((4, 0), np.int64)]
+    while rest.any():
+        left = members[rest[members]]
+        here = rest[winner] & rest[loser]
+        loser, winner = loser[here], winner[here]
+        beaten[:] = False
+        beaten[block[loser]] = True
+        ahead = left[~beaten[block[left]]]
+        _, first = np.unique(block[ahead], return_index=True)
+        one = np.bincount(group[ahead[first]], minlength=len(groups)) == 1
+        one &= np.bincount(group[ahead[separated.firm[ahead]]], minlength=len(groups)) == 0
+        inner = left[beaten[block[left]]]
+        one &= np.bincount(group[inner], minlength=len(groups)) > 0
+        rest[left[~one[group[left]]]] = False
+        ahead, inner = ahead[one[group[ahead]]], inner[one[group[inner]]]
+        near, next_ = (_nearest(nodes, group, by) for nodes, by in ((ahead, value), (inner, -value)))
+        sure = one.copy()
+        for some in (1, NEAREST):  # as a rule the nearest two decide
+            i, j = _beside(near, next_, group, sure, some)
+            apart = _apart(profiles, i, j, (down, up), rest, far, top, direct)
+            sure[group[i[~apart]]] = False
+        rest[left[~sure[group[left]]]] = False
+        ahead = ahead[sure[group[ahead]]]
+        blocks = np.bincount(group[ahead], minlength=len(groups))
+        of = group[ahead]
+        found.append(np.stack([ahead, of, passed[of] + 1, passed[of] + blocks[of]]))
+        passed += blocks
+        rest[ahead] = False
+    nodes, of, low, high = np.concatenate(found, axis=1)
+    return nodes, of, low, high
+
+
+def _nearest(nodes: Ints, group: Ints, by: Floats) -> tuple[Ragged, Ints]:
+    """The first few nodes of each group by ascending value."""
+    nodes = nodes[np.lexsort((by[nodes], group[nodes]))]
+    runs = Ragged.runs(group[nodes])
+    kept = nodes[runs.place < NEAREST]
+    return Ragged.runs(group[kept]), kept
+
+
+def _beside(
+    near: tuple[Ragged, Ints], next_: tuple[Ragged, Ints], group: Ints, sure: Flags, some: int
+) -> tuple[Ints, Ints]:
+    """Pairs of the first ``some`` on either side of the groups that are still ``sure``, whose groups are the same."""
+    (one, i), (two, j) = near, next_
+    place, with_ = one.place, Ragged.of_sizes(np.minimum(two.sizes, some)[one.owner])
+    first = with_.spread(i)
+    second = j[with_.spread(two.first[one.owner]) + with_.place]
+    kept = sure[group[first]] & (with_.spread(place) < some)
+    if some > 1:
+        kept &= (with_.spread(place) > 0) | (with_.place > 0)  # the nearest two are known
+    return first[kept], second[kept]
 
 
 def _apart(
-    build: Builder,
-    pairs: list[tuple[int, int]],
+    profiles: Profiles,
+    i: Ints,
+    j: Ints,
     links: tuple[csr_array, csr_array],
     rest: Flags,
     far: float,
     top: bool,
-    direct: csr_array | None,
-) -> bool:
-    """Whether the likelihood where the two of any pair are level is ``far`` below the supremum."""
+    direct: tuple[Ints, Floats] | None,
+) -> Flags:
+    """Whether the likelihood where i and j of each pair are level is ``far`` below the supremum; shape (pairs,)."""
     if direct is not None:
-        return all(np.log(2.0) * float(direct[(i, j) if top else (j, i)]) >= far for i, j in pairs)
-    tasks = []
-    for i, j in pairs:
-        between = np.intersect1d(reached(links[0], i, rest), reached(links[1], j, rest))
-        tasks.append(build.level(*((i, j) if top else (j, i)), between) if {i, j} <= set(between.tolist()) else None)
-    whole = [task for task in tasks if task is not None]
-    if len(whole) < len(tasks):
-        return False
-    return all(bool((Stack.of([whole[k] for k in same]).below() >= far).all()) for same in alike(whole))
+        keys, times = direct
+        wanted = (i if top else j) * len(rest) + (j if top else i)
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.asarray(np.log(2.0) * np.where(keys[at] == wanted, times[at], 0.0) >= far)
+    between: list[Ints] = []
+    for side, ends in zip(links, (i, j), strict=True):
+        each, where = np.unique(ends, return_inverse=True)
+        groups, nodes = profiles.reached(side, each, rest)
+        taken, row = groups.take(where)
+        between.append(taken.owner * len(rest) + nodes[row])
+    pair, node = np.divmod(np.intersect1d(between[0], between[1], assume_unique=True), len(rest))
+    groups = Ragged.counted(pair, len(i))
+    return profiles.apart(profiles.level(groups, node, i, j), far)
 
 
-def _direct(separated: Separated) -> csr_array:
+def _direct(separated: Separated) -> tuple[Ints, Floats]:
     """How many judgments (or clusters) say that one item beats another: where they are level each does so with ½."""
     batch, edges, n = separated.batch, separated.batch.edges, len(separated.value)
     cluster = clusters_of(batch)
@@ -442,4 +491,5 @@ def _direct(separated: Separated) -> csr_array:
     _, kept = np.unique(np.column_stack([drawn, edges.winner, edges.loser]), axis=0, return_index=True)
     kept = kept[~edges.tie[kept]]
     times = batch.multiplicity[edges.holder[kept]] if cluster is None else np.ones(len(kept))
-    return csr_array((times.astype(float), (edges.winner[kept], edges.loser[kept])), shape=(n, n))
+    keys, where = np.unique(edges.winner[kept].astype(np.int64) * n + edges.loser[kept], return_inverse=True)
+    return keys, np.bincount(where, times, len(keys)).astype(np.float64)
