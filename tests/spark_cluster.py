@@ -79,19 +79,14 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Any:
-    """Return a session on two executors in processes of their own, which logs its events into ``folder/events``."""
-    os.environ["SPARK_HOME"] = str(home(folder))
-    from pyspark.sql import SparkSession
-
+def small(folder: Path) -> dict[str, str]:
+    """Settings of a session of the tests on several processes, whose events lie in ``folder/events``."""
     (folder / "events").mkdir()
-    settings = {
+    return {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.executor.memory": "1g",
-        "spark.executor.pyspark.memory": "2g",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.codegen.wholeStage": "false",
         "spark.driver.extraJavaOptions": QUICK,
@@ -105,6 +100,14 @@ def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Any:
         "spark.log.level": "ERROR",
         "spark.ui.showConsoleProgress": "false",
     }
+
+
+def cluster(folder: Path, more: Mapping[str, str] | None = None) -> Any:
+    """Return a session on two executors in processes of their own, which logs its events into ``folder/events``."""
+    os.environ["SPARK_HOME"] = str(home(folder))
+    from pyspark.sql import SparkSession
+
+    settings = small(folder) | {"spark.executor.memory": "1g", "spark.executor.pyspark.memory": "2g"}
     builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("concordant tests")
     for name, value in {**settings, **(more or {})}.items():
         builder = builder.config(name, value)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spark_cluster import QUICK, events
+from spark_cluster import QUICK, events, small
 
 SLOW = "12"
 """Seconds that each task of Python waits on the slow host, unless it is overtaken."""
@@ -83,26 +83,9 @@ def session_on(master: str, folder: Path) -> Any:
     """Return a session that tries a task again as soon as another one took less."""
     from pyspark.sql import SparkSession
 
-    (folder / "events").mkdir()
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "1g",
+    settings = small(folder) | {
         "spark.executor.memory": "800m",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",
         "spark.python.daemon.module": "spark_slow_daemon",
-        "spark.driver.extraJavaOptions": QUICK,
-        "spark.executor.extraJavaOptions": QUICK,
-        "spark.local.dir": str(folder / "scratch"),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.eventLog.dir": f"file:{folder / 'events'}",
-        "spark.log.level": "ERROR",
-        "spark.ui.showConsoleProgress": "false",
         "spark.locality.wait": "0",  # what was kept on one host is no reason for the other one to idle
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",

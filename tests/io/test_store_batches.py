@@ -287,6 +287,7 @@ def test_a_file_of_a_folder_that_holds_something_else_is_not_counted_again(store
     assert store.ingest(folder).judgments == 60
     written(one, drawn(4))
     refused("one.csv: it held something else", store.ingest, folder)
+    refused("replace puts all 2 files of that batch, as they are now, in its place", store.ingest, folder)
     store.remove(number=1)
     assert store.ingest(folder).judgments == 60  # what was taken out is not there to be counted twice
 

@@ -378,9 +378,10 @@ class Stack:
                 likeliest = ~(reach >= CLOSE) | (gain <= LITTLE * away)
             most = np.where(away < far, 30.0, 3.0)  # outwards a step falls short, as the logarithm is concave
             step = np.where(near & np.isfinite(step), np.clip(step, -most, most), 0.0)
-            found = (near & likeliest & (np.abs(step) < CLOSE)) | (np.abs(z[:, -1] - now.begin) > FARTHEST)
+            beyond = np.abs(z[:, -1] - now.begin) > FARTHEST
+            found = (near & likeliest & (np.abs(step) < CLOSE)) | beyond
             if found.any():
-                right = found & (np.abs(np.log(away / far)) < 1e-3)
+                right = found & ~beyond & (np.abs(np.log(away / far)) < 1e-3)
                 out[open_[right]] = (z[:, -1] + step)[right]
             z = z + move * np.minimum(1.0, 2.0 / np.maximum(reach, 1e-300))[:, None] + along * step[:, None]
             if found.all():

@@ -470,7 +470,7 @@ def _apart(
     if direct is not None:
         keys, times = direct
         wanted = (i if top else j) * len(rest) + (j if top else i)
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        at = np.searchsorted(keys, wanted, side="right") - 1  # the first key is that of no pair
         return np.asarray(np.log(2.0) * np.where(keys[at] == wanted, times[at], 0.0) >= far)
     between: list[Ints] = []
     for side, ends in zip(links, (i, j), strict=True):
@@ -484,7 +484,10 @@ def _apart(
 
 
 def _direct(separated: Separated) -> tuple[Ints, Floats]:
-    """How many judgments (or clusters) say that one item beats another: where they are level each does so with ½."""
+    """How many judgments (or clusters) say that one item beats another: where they are level each does so with ½.
+
+    Pairs as winner · n + loser, ascending, and the number of each; before them −1, which none has 0 times.
+    """
     batch, edges, n = separated.batch, separated.batch.edges, len(separated.value)
     cluster = clusters_of(batch)
     drawn = edges.holder if cluster is None else cluster[batch.judgment[edges.holder]].astype(np.int64)
@@ -492,4 +495,4 @@ def _direct(separated: Separated) -> tuple[Ints, Floats]:
     kept = kept[~edges.tie[kept]]
     times = batch.multiplicity[edges.holder[kept]] if cluster is None else np.ones(len(kept))
     keys, where = np.unique(edges.winner[kept].astype(np.int64) * n + edges.loser[kept], return_inverse=True)
-    return keys, np.bincount(where, times, len(keys)).astype(np.float64)
+    return np.append(-1, keys), np.append(0.0, np.bincount(where, times, len(keys)))

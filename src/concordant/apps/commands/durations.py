@@ -81,8 +81,7 @@ def evaluating(options: Any, metrics: int, features: str | None = None) -> dict[
     pieces |= {"matching rows": lambda _: 0.02 + 2.2e-7 * rows, "metrics": lambda _: 0.01 + 8e-8 * rows * metrics}
     if options.against is not None:
         again = _reading(options.against)
-        judging: Cost = lambda k: again(k) + (2.2e-7 + 8e-8 * metrics) * rows  # noqa: E731
-        pieces |= {one_line(f"evaluating {options.against}"): judging}
+        pieces |= {one_line(f"evaluating {options.against}"): lambda k: again(k) + (2.2e-7 + 8e-8 * metrics) * rows}
     return pieces
 
 

@@ -68,7 +68,7 @@ def _rank(options: Any) -> dict[str, Cost]:
 
     def whole(k: Known) -> float:
         each = 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
-        apart = (sure and not drawn(k)) * (each + 4e-5 * k["nodes"])
+        apart = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"])
         return each + apart + replicates(k) + ranks(k)
 
     def alone(cost: Cost) -> Cost:

@@ -115,10 +115,12 @@ def refuse_rewritten(store: Catalogue, contents: Iterable[Content]) -> None:
     """Refuse a file, or a table in one, that was taken in and holds something else now. Errors: InputError."""
     live, names = {batch.batch for batch in store.batches}, {content.name for content in contents}
     if before := [one for one in store.contents if one.batch in live and one.name in names]:
+        files = sum(one.batch == before[0].batch for one in store.contents)
+        whole = "it" if files == 1 else f"all {files:,} files of that batch, as they are now,"
         raise InputError(
             f"{before[0].name}: it held something else when it was taken in (batch {before[0].batch}), and without ids "
-            "of votes it cannot be told what is new; concordant store replace puts it in the place of that batch, or, "
-            "if all is new, give it another name: ",
+            f"of votes it cannot be told what is new; concordant store replace puts {whole} in its place; if all is "
+            "new, take it in alone under another name: ",
             Setting("batch"),
         )
 
