@@ -55,7 +55,7 @@ def label_keys(labels: Labels, seed: int) -> Keys:
     return np.frombuffer(digests, np.uint64)
 
 
-def uniform_bits(key: Keys, counter: NDArray[np.uint64]) -> Keys:
+def uniform_bits(key: Keys | np.uint64, counter: NDArray[np.uint64]) -> Keys:
     """Return 64 random bits for each (key, counter)."""
     with np.errstate(over="ignore"):
         z = key + (counter + np.uint64(1)) * _GAMMA
@@ -72,15 +72,53 @@ def deal(start: Offsets, count: NDArray[np.integer], key: Keys, hands: int) -> N
     on some at a time, which bounds the memory.
     """
     queries = Ragged(start)
-    most = queries.spread(np.maximum(CARDS // np.maximum(queries.sizes, 1), 256))
-    even = np.maximum(np.asarray(count, np.int64) - most, 0) // hands
+    even, cards = dealt_cards(count, queries.spread(queries.sizes), hands)
     shares = np.tile(even, (hands, 1))
-    cards = count - even * hands
     total = np.concatenate(([0], np.cumsum(cards, dtype=np.int64)))[start]
     for part in Ragged.runs(total[:-1] // CARDS).slices:
         held = slice(int(start[part.start]), int(start[part.stop]))
         _deal(start[part.start : part.stop + 1] - held.start, cards[held], key[part], shares[:, held])
     return shares
+
+
+def dealt_cards(
+    count: NDArray[np.integer], distinct: NDArray[np.int64] | int, hands: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many of each judgment every hand gets without a shuffle, and how many are shuffled.
+
+    ``distinct`` is the number of distinct judgments of its query.
+    """
+    most = np.maximum(CARDS // np.maximum(distinct, 1), 256)
+    even = np.maximum(np.asarray(count, np.int64) - most, 0) // hands
+    return even, count - even * hands
+
+
+def deal_part(
+    first: NDArray[np.int64], even: NDArray[np.int64], cards: NDArray[np.int64], key: np.uint64, total: int, hands: int
+) -> NDArray[np.int64]:
+    """Return what ``deal`` gives some judgments of one query, of which only these are there.
+
+    ``first`` is the place of the first card of each among the ``total`` cards of the query, ``even`` and ``cards`` are
+    of ``dealt_cards``. The numbers of all other cards follow from the key, so that the rank of these is counted.
+
+    >>> start, count, key = np.array([0, 3]), np.array([5, 1, 4]), np.array([7], np.uint64)
+    >>> even, cards = dealt_cards(count, 3, 2)
+    >>> part = deal_part(np.array([5, 6]), even[1:], cards[1:], key[0], 10, 2)
+    >>> bool((part == deal(start, count, key, 2)[:, 1:]).all())
+    True
+    """
+    made = Ragged.of_sizes(cards)
+    own = uniform_bits(key, (made.spread(first) + made.place).astype(np.uint64))
+    sorter = np.argsort(own)
+    own, rank = own[sorter], np.zeros(len(own), np.int64)
+    for begin in range(0, total, CARDS):
+        others = uniform_bits(key, np.arange(begin, min(begin + CARDS, total), dtype=np.uint64))
+        others.sort()
+        rank += np.searchsorted(others, own)
+    offset = int(uniform_bits(key, np.array(1 << 62, np.uint64)) % np.uint64(hands))
+    hand = (rank + offset) % hands
+    counts = np.bincount(hand * len(cards) + made.owner[sorter], minlength=hands * len(cards))
+    return np.asarray(even + counts.reshape(hands, len(cards)), np.int64)
 
 
 def _deal(start: Offsets, count: NDArray[np.int64], key: Keys, shares: NDArray[np.int64]) -> None:

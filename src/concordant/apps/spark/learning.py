@@ -227,7 +227,7 @@ class SparkSums(TargetSums):
         finally:
             choosing.held.forget()
         said = self._said(said, rows, used, choosing.facts["single"], choosing.queries)
-        return theta, fitted, how, (*said, *notes), curve
+        return theta, fitted, how, (*said, *choosing.said, *notes), curve
 
     @property
     def schema(self) -> pa.Schema:

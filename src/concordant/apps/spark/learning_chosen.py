@@ -15,21 +15,34 @@ from numpy.typing import NDArray
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_features import FeatureFrame
-from concordant.apps.spark.learning_held import WHOLE, HeldFrame, Split, Sums
+from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
+from concordant.apps.spark.learning_numbers import SampledSums
 from concordant.apps.spark.learning_passes import (
     Aim,
+    Asked,
     Dealing,
     Equations,
     Facts,
     Fit,
     Losses,
-    Points,
     Prior,
     Sampling,
     Totals,
     Trial,
+    minimised,
 )
-from concordant.errors import InputError, Setting, UsageError
+from concordant.apps.spark.learning_slices import (
+    Along,
+    Begins,
+    Part,
+    Scored,
+    Winners,
+    begins,
+    fitted,
+    log_odds,
+    sliced,
+)
+from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.learning.features.matrix import Alignment
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
@@ -52,57 +65,18 @@ from concordant.learning.rankers.plans import RIDGE, Plan
 from concordant.learning.rankers.residual_fit import surest
 from concordant.learning.rankers.target import ROUNDING, Difference, Target, spread
 from concordant.learning.rankers.validation import reads_below
-from concordant.learning.solvers.edge_problem import factorised
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.learning.targets.informed import Numbers, drawn_queries, numbers_of_sample
+from concordant.learning.targets.informed import FEW_QUERIES as FEW_SAMPLED
+from concordant.learning.targets.informed import FOLDS, Numbers, drawn_queries, numbers_of_sample
 from concordant.learning.targets.mean_targets import TargetFacts
+from concordant.preferences.labels import ONE_QUERY
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import label_keys
 from concordant.preferences.splits import check_folds, dealt
 from concordant.progress import stage
 
 Floats = NDArray[np.float64]
-TOLERANCE, SHRINK, SLACK, STEPS = 1e-8, 1e-4, 1e-13, 200
-"""Of Newton's method: as in ``fit_edges``; SLACK is what sums of parts may be off by rounding."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A surrogate to be minimised: (1/total) Σ + (ridge/2)‖θ‖², from a point."""
-
-    total: float
-    ridge: float
-    start: Floats
-
-
-def minimised(held: HeldFrame, asked: Mapping[Fit, Asked], seed: int) -> dict[Fit, Floats]:
-    """Return the minimiser of each surrogate by Newton's method; one pass evaluates all that are still on their way."""
-    found: dict[Fit, Floats] = {}
-    at = {fit: one.start for fit, one in asked.items()}
-    last: dict[Fit, tuple[Floats, float, Floats, float, float]] = {}  # point, value, step, fall, length
-    for _ in range(STEPS):
-        if not at:
-            return found
-        sums = held.sums(Points(dict(at), seed))
-        for fit, theta in list(at.items()):
-            one = asked[fit]
-            value = sums[fit, "value"] / one.total + 0.5 * one.ridge * float(theta @ theta)
-            if fit in last:
-                point, before, step, fall, length = last[fit]
-                slack = SLACK * abs(before)
-                if not value <= before + SHRINK * length * fall + slack and length > 1e-12:
-                    last[fit] = point, before, step, fall, 0.5 * length
-                    at[fit] = point + 0.5 * length * step
-                    continue
-            gradient = sums[fit, "slope"] / one.total + one.ridge * theta
-            step = -factorised(sums[fit, "bend"] / one.total + one.ridge * np.eye(len(theta)))(gradient)
-            fall = float(gradient @ step)
-            if fit[0] == "linear" or -fall <= TOLERANCE**2 * abs(value):
-                found[fit] = theta + step
-                del at[fit]
-            else:
-                last[fit], at[fit] = (theta, value, step, fall, 1.0), theta + step
-    return found | at
 
 
 def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
@@ -111,6 +85,16 @@ def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
     return replace(equations, **{name: getattr(equations, name) * factor for name in names})
 
 
+def divides(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> bool:
+    """Whether all that a fit asks of a query is a sum over its pairs: the usual aggregation, judged by pairs."""
+    tried, _, beyond = ranker._to_try(kind, 1, ranker._informed(kind), "cascade")
+    if not beyond or tried[0].order != "all" or ranker.structure_options:
+        return False
+    return judged.compared and not judged.checks.layout.covariates and not Target.of(ranker.target, kind).of_lists
+
+
+HERE = -1
+"""Bucket of what the driver holds."""
 Found = tuple[Floats, Learned, tuple[str, ...], Curve | None]
 """Coefficients, how they came about, what to note of targets and prior, and what was tried on held-out judgments."""
 
@@ -137,7 +121,8 @@ class Choosing:
     ) -> Choosing:
         """Bring a log and its features together, to be freed by ``held.forget``."""
         below = reads_below(ranker.structure, Preferences.empty())
-        return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below), fitted)
+        dividing = sliced if divides(ranker, kind, judged) else None
+        return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below, dividing=dividing), fitted)
 
     def _look(self, features: FeatureFrame, rows: int) -> None:
         """Learn what there is. Errors: InputError, UsageError."""
@@ -146,6 +131,10 @@ class Choosing:
         if not self.facts:
             raise InputError("there are no judgments to learn from")
         self.facts["lacking"].check(features, rows)
+        for found in self.divided.values():
+            keys, _ = self.facts["queries"][found["bucket"]]
+            self.facts["queries"][found["bucket"]] = keys, np.array([found["pairs"]])
+            self.facts["largest"].append(found["judgments"])
         usual = self.ranker.structure is None or self.ranker.structure == "auto"
         if self.facts["several"] and usual:
             raise UsageError(
@@ -163,6 +152,27 @@ class Choosing:
     def rows(self) -> int:
         """Items of all queries."""
         return int(self.facts["lacking"].rows)
+
+    @property
+    def divided(self) -> Sums:
+        """By its number what there is of each query that is divided."""
+        found: Sums = self.facts.get("divided", Sums())
+        return found
+
+    @property
+    def slices(self) -> HeldFrame:
+        """The parts of queries that are divided; there are some."""
+        return self.held.some(sorted(bucket for found in self.divided.values() for bucket in found["buckets"]))
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What was divided."""
+        return tuple(
+            f"{'the log' if found['query'] == ONE_QUERY else 'query ' + repr(found['query'])}: "
+            f"{counted(found['judgments'], 'judgments')} of {counted(found['items'], 'items')}, divided among tasks by "
+            f"their pairs ({len(found['buckets']):,} slices)"
+            for _, found in sorted(self.divided.items())
+        )
 
     @property
     def n(self) -> int:
@@ -284,8 +294,11 @@ class Choosing:
         code = np.concatenate([np.arange(len(keys)) for _, (keys, _) in by_bucket])
         keys, pairs = (np.concatenate([found[part] for _, found in by_bucket]) for part in (0, 1))
         drawn = drawn_queries(keys, pairs)
-        chosen = {int(one): code[drawn[bucket[drawn] == one]] for one in np.unique(bucket[drawn])}
-        sample = self.held.sums(Sampling(chosen))["sample"]
+        divided = {found["bucket"]: query for query, found in self.divided.items()}
+        places = {divided[one]: place for place, one in enumerate(bucket[drawn].tolist()) if one in divided}
+        whole = [int(one) for one in np.unique(bucket[drawn]) if one not in divided]
+        chosen = {one: code[drawn[bucket[drawn] == one]] for one in whole}
+        sample = self.held.sums(Sampling(chosen))["sample"] if chosen else []
         prefs = sum((each for each, _ in sample), Preferences.empty())
         size = prefs.member_groups.sizes
         Z = np.empty((int(size.sum()), len(self.normaliser.names)))
@@ -293,7 +306,51 @@ class Choosing:
             nodes = prefs.member_groups.take(prefs.queries.codes_of(part.queries.values))[1]
             Z[nodes] = rows
         where = Alignment(Ragged.of_sizes(size).start, np.arange(len(Z)), np.arange(0))
-        return numbers_of_sample(Z, where, prefs, self.facts["mass"], tau2=self.ranker.tau2, seed=self.ranker.seed)
+        if not places:
+            return numbers_of_sample(Z, where, prefs, self.facts["mass"], tau2=self.ranker.tau2, seed=self.ranker.seed)
+        return self._numbers_of_sums(Held(prefs, Z, where.row, HERE) if chosen else None, keys[drawn], places)
+
+    def _numbers_of_sums(
+        self, local: Held | None, keys: NDArray[np.uint64], places: Mapping[int, int]
+    ) -> tuple[Numbers, Floats]:
+        """The same where queries of the sample are divided; ``places`` of these in it, and the keys of all."""
+        seed, by_query = self.ranker.seed, len(keys) >= FEW_SAMPLED
+        folds = {one: np.array([place % FOLDS]) for query, place in places.items() for one in self._buckets(query)}
+        if local is not None:
+            place_of = {key: place for place, key in enumerate(keys.tolist())}
+            own = label_keys(local.prefs.queries, seed).tolist()
+            folds[HERE] = np.array([place_of[key] % FOLDS for key in own])
+        slices = self.held.some(sorted(one for query in places for one in self._buckets(query)))
+        dealing = self._dealing(slices, FOLDS, {"judgments", "queries"}, True, folds, np.zeros(0, np.uint64))
+        dealt_slices = slices.changed(dealing)
+        try:
+            of_query = {query: place % FOLDS for query, place in places.items()}
+            mine = None if local is None else dealing(local)
+            start = np.zeros(len(self.normaliser.names))
+            sums = SampledSums(dealt_slices, mine, of_query, by_query, self.facts["mass"], seed, start)
+            return sums.numbers(self.ranker.tau2)
+        finally:
+            dealt_slices.forget()
+
+    def _buckets(self, query: int) -> list[int]:
+        found: list[int] = self.divided[query]["buckets"]
+        return found
+
+    def _dealing(
+        self,
+        slices: HeldFrame | None,
+        n: int,
+        ways: set[str],
+        pairs: bool,
+        folds: dict[int, NDArray[Any]],
+        clusters: NDArray[np.uint64],
+    ) -> Dealing:
+        """How judgments are dealt; those of divided queries by the places of their cards among all of the query."""
+        distinct = {query: int(found["distinct"]) for query, found in self.divided.items()}
+        begin: Begins = {}
+        if slices is not None and "judgments" in ways:
+            begin = begins(slices.sums(Winners(n, distinct)))
+        return Dealing(n, self.ranker.seed, frozenset(ways), pairs, folds, clusters, distinct, begin)
 
     def _deal(self, ways: set[str], pairs: bool, clusters: NDArray[np.uint64] | None, splits: list[Split]) -> None:
         """Deal the judgments into folds, in the tasks; those of queries and of clusters by the keys of them all."""
@@ -304,10 +361,10 @@ class Choosing:
             ends = np.cumsum([len(keys) for keys, _ in by_bucket.values()])[:-1]
             kind = np.min_scalar_type(self.n)
             folds = dict(zip(by_bucket, np.split(fold.astype(kind), ends), strict=True))
-        none = np.zeros(0, np.uint64)
-        dealing = Dealing(
-            self.n, self.ranker.seed, frozenset(ways), pairs, folds, none if clusters is None else clusters
-        )
+            for found in self.divided.values():
+                folds |= dict.fromkeys(found["buckets"], folds[found["bucket"]])
+        keys = np.zeros(0, np.uint64) if clusters is None else clusters
+        dealing = self._dealing(self.slices if self.divided else None, self.n, ways, pairs, folds, keys)
         before, self.held = self.held, self.held.changed(dealing)
         with stage("dealing judgments into folds"):
             self.totals = self.held.sums(Totals(tuple(splits), pairs))
@@ -345,7 +402,31 @@ class Choosing:
         aims = [aim for aim in dict.fromkeys(aims) if (aim, 0, "weight") not in self.made]
         if aims:
             with stage("aggregating"):
-                self.made += self.held.sums(Equations(tuple(aims), self.priors, self.ranker._recipe()))
+                scored = self._scored(aims) if self.divided else {}
+                self.made += self.held.sums(Equations(tuple(aims), self.priors, self.ranker._recipe(), scored))
+
+    def _scored(self, aims: list[Aim]) -> dict[tuple[int, Aim], Scored]:
+        """Targets of divided queries, those of all parts of the judgments side by side."""
+        totals = {
+            (query, aim.split): self.totals["divided", query, aim.split] for query in self.divided for aim in aims
+        }
+        parts = {part: int(found["judgments"]) for part, found in totals.items() if found["judgments"]}
+        slices, about = self.slices, {aim.split for aim in aims if aim.informed}
+        found: dict[tuple[bool, Part], tuple[Floats, bool]] = {}
+        if asked := [part for part in parts if part[1] in about]:
+            means = slices.sums(Along({part: self.priors[part[1]].theta for part in asked}))
+            made = fitted(slices, {part: means[part] for part in asked}, 1.0 / self.priors[asked[0][1]].tau2)
+            found |= {(True, part): each for part, each in made.items()}
+        if plain := tuple(part for part in parts if any(aim.split == part[1] and not aim.informed for aim in aims)):
+            found |= {(False, part): each for part, each in log_odds(slices, plain).items()}
+        nothing = np.zeros(0), False
+        return {
+            (query, aim): Scored(
+                *found.get((aim.informed, (query, aim.split)), nothing), parts.get((query, aim.split), 0)
+            )
+            for query in self.divided
+            for aim in aims
+        }
 
     def _system(self, aim: Aim, place: int) -> NormalEquations:
         return scaled(self.made[aim, place, "equations"], 1.0 / self.made[aim, place, "weight"])
@@ -375,7 +456,11 @@ class Choosing:
     def _judged(self, trials: list[Trial], what: str) -> Sums:
         with stage(what):
             clusters = any(self.facts["clustered"])
-            return self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters))
+            found = {
+                (query, one.split): self.totals["divided", query, one.split] for query in self.divided for one in trials
+            }
+            strength = {part: one["held mass"] / one["held"] for part, one in found.items() if one["held"]}
+            return self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters, strength))
 
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:
         """Losses of each fold. Errors (TooFew): nothing to judge by, or to learn from."""
@@ -405,6 +490,8 @@ class Choosing:
             for aim in aims
         ]
         sums = self._judged(trials, "choosing the ridge")
+        if by_query:
+            sums = self._with_divided(sums, cv, last)
         losses = self._checked(sums, cv)
         curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses, str(self.target))
         if by_query:
@@ -416,6 +503,17 @@ class Choosing:
         best = int(curve["loss"].argmin())
         gaps = self._differences(sums, cv, best, last)
         return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error + ROUNDING))
+
+    def _with_divided(self, sums: Sums, cv: list[Split], reference: int) -> Sums:
+        """Add divided queries to what is summed over queries."""
+        for query in self.divided:
+            for split in cv:
+                if own := sums.get(("divided", query, split)):
+                    apart, weight = own["lost"] - own["lost"][reference], own["weight"]
+                    more = {"queries": 1, "apart": apart, "products": np.outer(apart, apart)}
+                    more |= {"with weight": weight * apart, "weights": weight**2}
+                    sums += Sums({(split, name): value for name, value in more.items()})
+        return sums
 
     def _differences(self, sums: Sums, splits: list[Split], of: int, reference: int) -> list[Difference]:
         """Loss of each scorer less that of one of them over all folds, as ``Judges.difference``."""

@@ -7,10 +7,11 @@ object to a piece of work and adds up what that returns. Work of parts has to ad
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property, partial, reduce
+from itertools import pairwise
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,7 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edge_problem import EdgeProblem
 from concordant.losses.pair_losses import pair_loss, value_penalty
+from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.ranked_lists import examined_only
@@ -54,6 +56,15 @@ class Sums(dict[Any, Any]):
         return Sums({**self, **mine})
 
 
+@dataclass(frozen=True)
+class Slice:
+    """Which part of a query that no task can hold: all judgments of some of its pairs, with all of its items."""
+
+    query: int
+    """Its number among those that are divided."""
+    number: int
+
+
 @dataclass(eq=False)
 class Held:
     """Judgments of some queries, and the normalised features of their items, in a task."""
@@ -72,10 +83,17 @@ class Held:
     """Nodes of each pair that was judged, where scorers are fitted to pairs."""
     tables: dict[Split, tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
     """Strength of the wins either way of each pair, in the judgments that are learned from."""
+    slice: Slice | None = None
+    """Where this is a part of one query."""
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables")
+        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables", "slice")
         return {"prefs": replace(self.prefs), **{name: getattr(self, name) for name in names}}  # without what is cached
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it stands for the items of its queries: of the slices of a query one does."""
+        return self.slice is None or self.slice.number == 0
 
     # -- parts of the judgments --------------------------------------------------------------------------------------
     def _kept(self, count: NDArray[Any]) -> Preferences:
@@ -118,6 +136,11 @@ class Held:
             return above, below
         other = (self.query_fold != fold)[self.prefs.member_groups.owner[self.pairs.winner]]
         return above * other, below * other
+
+    def held_wins(self, split: Split) -> tuple[Floats, Floats]:
+        """The same of what a fold holds out."""
+        (above, below), (mine, theirs) = self.wins(WHOLE), self.wins(split)
+        return above - mine, below - theirs
 
     # -- as training -------------------------------------------------------------------------------------------------
     @property
@@ -271,12 +294,26 @@ def changed(frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
     return made.persist(StorageLevel.MEMORY_AND_DISK)
 
 
+class Summing(Protocol):
+    """Whatever adds up what a piece of work finds in objects."""
+
+    def sums(self, work: Work) -> Sums:
+        """Do the work on every object and add up."""
+        ...
+
+
+Dividing = Callable[[JudgedQueries, Any, "_Making", FeatureFrame, int, int], "tuple[DataFrame, int, DataFrame] | None"]
+"""Slices of a query (its label, its number, the bucket of the first), how many, and what is to be freed with them."""
+
+
 @dataclass(eq=False)
 class HeldFrame:
     """The objects of all buckets on Spark."""
 
     frame: DataFrame
     buckets: int
+    sources: tuple[DataFrame, ...] = ()
+    """What is kept only until these are made."""
 
     @classmethod
     def of(
@@ -287,8 +324,12 @@ class HeldFrame:
         rows: int,
         *,
         below: bool,
+        dividing: Dividing | None = None,
     ) -> HeldFrame:
-        """Bring the judgments and the features of each bucket of queries together."""
+        """Bring the judgments and the features of each bucket of queries together.
+
+        A query that no task can hold becomes slices by ``dividing``; without it, the driver's.
+        """
         width = len(features.names)
         buckets = max(judged.buckets, -(-rows * width * 8 // BUCKET_BYTES)) if judged.by_query else 1
         making = _Making(judged.checks, judged.most, below, width, normaliser, "query" in features.keys)
@@ -310,14 +351,24 @@ class HeldFrame:
         ours, others = (each.repartitionById(buckets, BUCKET).groupBy(BUCKET) for each in (packed, theirs))
         both = ours.cogroup(others)
         made = both.applyInArrow(lambda key, one, other: making(key, one, other), from_arrow_schema(PIECES))
+        number, sources = buckets, list[DataFrame]()
         for place, label in enumerate(judged.large):
-            prefs = judged._on_driver(label)
-            own = pa.table({"item": prefs.items.values.cast(pa.int64() if kinds["item"] == "bigint" else pa.string())})
-            beside = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
-            beside = beside.where(fn.col("query") == prefs.queries[0]) if "query" in features.keys else beside
-            alone = making.made(buckets + place, prefs, beside.toArrow())
-            made = made.unionByName(judged.session.createDataFrame(_whole(pieces(buckets + place, alone))))
-        return cls(made.persist(StorageLevel.MEMORY_AND_DISK), buckets + len(judged.large))
+            if dividing is None:
+                whole = making.made(number, prefs := judged._on_driver(label), _beside(judged, features, prefs))
+                found, slices = judged.session.createDataFrame(_whole(pieces(number, whole))), 1
+            elif (sliced := dividing(judged, label, making, features, place, number)) is not None:
+                found, slices, source = sliced
+                sources.append(source)
+            else:
+                continue
+            made, number = made.unionByName(found), number + slices
+        return cls(made.persist(StorageLevel.MEMORY_AND_DISK), number, tuple(sources))
+
+    def some(self, buckets: Sequence[int]) -> HeldFrame:
+        """The objects of some buckets, at least one."""
+        ends = [0, *(np.flatnonzero(np.diff(buckets) != 1) + 1).tolist(), len(buckets)]
+        runs = [fn.col("bucket").between(buckets[a], buckets[b - 1]) for a, b in pairwise(ends)]
+        return HeldFrame(self.frame.where(reduce(lambda one, other: one | other, runs)), len(buckets))
 
     def changed(self, change: Callable[[Held], Held]) -> HeldFrame:
         """The same with every object changed."""
@@ -333,7 +384,21 @@ class HeldFrame:
 
     def forget(self) -> None:
         """Free what is kept."""
-        self.frame.unpersist()
+        for frame in (self.frame, *self.sources):
+            frame.unpersist()
+
+
+def _beside(judged: JudgedQueries, features: FeatureFrame, prefs: Preferences) -> pa.Table:
+    """The rows of features of one query, for the driver."""
+    return of_items(judged, features, prefs.queries, prefs.items).toArrow()
+
+
+def of_items(judged: JudgedQueries, features: FeatureFrame, query: Labels, items: Labels) -> DataFrame:
+    """The rows of features of some items of one query."""
+    integers = dict(features.frame.dtypes)["item"] == "bigint"
+    own = pa.table({"item": items.values.cast(pa.int64() if integers else pa.string())})
+    rows = features.frame.join(judged.session.createDataFrame(own), "item", "left_semi")
+    return rows.where(fn.col("query").isin(query.tolist())) if "query" in features.keys else rows
 
 
 def _bucket(query: Any, buckets: int) -> Any:

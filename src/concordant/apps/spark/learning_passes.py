@@ -12,23 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.learning_held import WHOLE, Held, Split, Sums
+from concordant.apps.spark.learning_held import WHOLE, Held, Split, Summing, Sums
+from concordant.apps.spark.learning_slices import Begins, Scored, first_cards
 from concordant.apps.spark.learning_sums import Part
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edge_sources import of_preferences
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.target import Target, judges_of_parts
-from concordant.learning.solvers.edge_problem import EdgeProblem
+from concordant.learning.solvers.edge_problem import EdgeProblem, factorised
 from concordant.learning.solvers.least_squares import NormalEquations, products
 from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.preferences.sampling import deal, label_keys
+from concordant.preferences.sampling import deal, deal_part, dealt_cards, label_keys
 from concordant.ranking.ranked_lists import several_clicks
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 OF_PAIRS = ("ranknet", "difference-graph")
 """Surrogates that read how often either item of a pair won, with the logistic φ."""
 
@@ -44,17 +45,25 @@ class Facts:
             return Sums(lacking=held)
         prefs, graphs = held.prefs, Batch.whole(held.prefs).graphs
         clusters = [] if prefs.cluster is None or prefs.clusters is None else [label_keys(prefs.clusters, self.seed)]
-        return Sums(
-            lacking=Part(0, len(held.row)),
+        found = Sums(
             judgments=len(prefs),
             mass=float(graphs.above.sum() + graphs.below.sum()),
             largest=[int(prefs.judgments.max())],
-            single=int((held.groups.sizes == 1).sum()),
+            single=int((held.groups.sizes == 1).sum()) * held.speaks,
             several=several_clicks(prefs),
-            queries=Sums({held.bucket: (label_keys(prefs.queries, self.seed), graphs.pairs.sizes)}),
             clusters=clusters,
             clustered=[prefs.cluster is not None],
         )
+        if held.speaks:
+            found["lacking"] = Part(0, len(held.row))
+            found["queries"] = Sums({held.bucket: (label_keys(prefs.queries, self.seed), graphs.pairs.sizes)})
+        if held.slice is not None:
+            own = Sums(judgments=len(prefs), distinct=prefs.distinct, pairs=int(graphs.pairs.sizes.sum()))
+            own["buckets"] = [held.bucket]
+            if held.speaks:
+                own |= Sums(bucket=held.bucket, query=prefs.queries[0], items=len(held.row))
+            found["divided"] = Sums({held.slice.query: own})
+        return found
 
 
 @dataclass(frozen=True)
@@ -93,11 +102,14 @@ class Dealing:
     """By bucket the fold of each query."""
     clusters: NDArray[np.uint64]
     """The keys of all clusters, sorted."""
+    divided: Mapping[int, int] = field(default_factory=dict)
+    """Distinct judgments of each divided query."""
+    begins: Begins = field(default_factory=dict)
 
     def __call__(self, held: Held) -> Held:
         prefs, shares = held.prefs, {}
         if "judgments" in self.ways:
-            shares["judgments"] = deal(prefs.start, prefs.count, label_keys(prefs.queries, self.seed), self.n)
+            shares["judgments"] = self._dealt(held)
         if "clusters" in self.ways and prefs.clusters is not None:
             fold = np.searchsorted(self.clusters, label_keys(prefs.clusters, self.seed)) % self.n
             shares["clusters"] = np.where(fold[prefs.cluster] == np.arange(self.n)[:, None], prefs.count, 0)
@@ -116,6 +128,15 @@ class Dealing:
                 made.tables[split] = narrow(table[0]), narrow(table[1])
         return made
 
+    def _dealt(self, held: Held) -> NDArray[np.int64]:
+        prefs, at = held.prefs, held.slice
+        keys = label_keys(prefs.queries, self.seed)
+        if at is None:
+            return deal(prefs.start, prefs.count, keys, self.n)
+        even, cards = dealt_cards(prefs.count, self.divided[at.query], self.n)
+        begin, total = self.begins[at.query, at.number]
+        return deal_part(first_cards(prefs, cards, begin), even, cards, keys[0], total, self.n)
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -130,6 +151,10 @@ class Totals:
             out = 0 if split == WHOLE else int(held.counts(split).sum())
             found[split, "held"], found[split, "judgments"] = out, len(held.prefs) - out
             found[split, "mass"] = float(sum(each.sum() for each in held.wins(split))) if self.mass else 0.0
+            if held.slice is not None:
+                mass = float(sum(each.sum() for each in held.held_wins(split))) if split != WHOLE else 0.0
+                own = Sums({"judgments": len(held.prefs) - out, "held": out, "held mass": mass})
+                found["divided", held.slice.query, split] = own
         return found
 
 
@@ -184,6 +209,49 @@ class Points:
         return problem.value(gap, pulled, theta), slope, problem.hessian(*problem.bends(gap, pulled))
 
 
+TOLERANCE, SHRINK, SLACK, STEPS = 1e-8, 1e-4, 1e-13, 200
+"""Of Newton's method: as in ``fit_edges``; SLACK is what sums of parts may be off by rounding."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A surrogate to be minimised: (1/total) Σ + (ridge/2)‖θ‖², from a point."""
+
+    total: float
+    ridge: float
+    start: Floats
+
+
+def minimised(held: Summing, asked: Mapping[Fit, Asked], seed: int) -> dict[Fit, Floats]:
+    """Return the minimiser of each surrogate by Newton's method; one pass evaluates all that are still on their way."""
+    found: dict[Fit, Floats] = {}
+    at = {fit: one.start for fit, one in asked.items()}
+    last: dict[Fit, tuple[Floats, float, Floats, float, float]] = {}  # point, value, step, fall, length
+    for _ in range(STEPS):
+        if not at:
+            return found
+        sums = held.sums(Points(dict(at), seed))
+        for fit, theta in list(at.items()):
+            one = asked[fit]
+            value = sums[fit, "value"] / one.total + 0.5 * one.ridge * float(theta @ theta)
+            if fit in last:
+                point, before, step, fall, length = last[fit]
+                slack = SLACK * abs(before)
+                if not value <= before + SHRINK * length * fall + slack and length > 1e-12:
+                    last[fit] = point, before, step, fall, 0.5 * length
+                    at[fit] = point + 0.5 * length * step
+                    continue
+            gradient = sums[fit, "slope"] / one.total + one.ridge * theta
+            step = -factorised(sums[fit, "bend"] / one.total + one.ridge * np.eye(len(theta)))(gradient)
+            fall = float(gradient @ step)
+            if fit[0] == "linear" or -fall <= TOLERANCE**2 * abs(value):
+                found[fit] = theta + step
+                del at[fit]
+            else:
+                last[fit], at[fit] = (theta, value, step, fall, 1.0), theta + step
+    return found | at
+
+
 @dataclass(frozen=True)
 class Prior:
     """The normal prior that a scorer gives: N(x'θ, τ²)."""
@@ -209,33 +277,37 @@ class Equations:
     aims: tuple[Aim, ...]
     priors: Mapping[Split, Prior]
     recipe: Recipe
+    scored: Mapping[tuple[int, Aim], Scored] = field(default_factory=dict)
+    """Targets of divided queries."""
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
         for aim in self.aims:
-            prefs = held.learned(aim.split)
-            if not len(prefs):
+            scored = None if held.slice is None else self.scored[held.slice.query, aim]
+            prefs = held.learned(aim.split) if scored is None else held.prefs
+            if not len(prefs) or (scored is not None and not (held.speaks and scored.judgments)):
                 continue
             mean = options = None
             if aim.informed:
                 prior = self.priors[aim.split]
                 mean = held.groups.centred(products(held.Z, prior.theta)[held.row])
                 options = {"prior": 1.0 / prior.tau2, "mean": mean}
-            made = self.recipe.targets(list(aim.plans), prefs, options)
+            judgments = prefs.judgments if scored is None else np.array([scored.judgments])
+            made = self.recipe.targets(list(aim.plans), prefs, options) if scored is None else [scored.targets]
             alone = any(each.unknown is not None for each in made)
             for places in [[place] for place in range(len(made))] if alone else [[*range(len(made))]]:
                 Y = np.column_stack([made[place].value for place in places])
                 if aim.beyond and mean is not None:
                     Y = held.groups.centred(Y[:, 0])[:, None] - mean[:, None]
-                self._add(found, aim, places, held, prefs, made, Y)
+                self._add(found, aim, places, held, judgments, made, Y)
         return found
 
     def _add(
-        self, found: Sums, aim: Aim, places: list[int], held: Held, prefs: Preferences, made: list[Targets], Y: Floats
+        self, found: Sums, aim: Aim, places: list[int], held: Held, judgments: Ints, made: list[Targets], Y: Floats
     ) -> None:
         first = made[places[0]]
         sizes, without = first.sizes, first.unknown
-        weight = np.where(sizes > 0, prefs.judgments / np.maximum(sizes, 1), 0.0)
+        weight = np.where(sizes > 0, judgments / np.maximum(sizes, 1), 0.0)
         rows, start = held.row, held.start
         if without is not None:
             Y, rows = Y[~without], rows[~without]
@@ -277,6 +349,8 @@ class Losses:
     seed: int
     clusters: bool = field(default=False)
     """Whether judgments of one cluster, wherever they are, are one."""
+    strength: Mapping[tuple[int, Split], float] = field(default_factory=dict)
+    """Of divided queries: the mean strength of the judgments that a fold holds out."""
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
@@ -286,11 +360,15 @@ class Losses:
                 continue
             judge = self.target.judge(prefs, np.ones(len(held.start) - 1))
             scores = products_of(held, trial.thetas)
-            lost = self._lost(judge, scores)
+            scale = self._scale(held, trial.split, judge)
+            lost = scale * self._lost(judge, scores)
             found[trial.split, "lost"], found[trial.split, "weight"] = lost.sum(axis=0), float(judge.weight.sum())
             found[trial.split, "edges"] = judge.edges
             apart = lost - lost[:, [trial.reference]]
-            if trial.by_query:
+            if trial.by_query and held.slice is not None:
+                own = Sums(lost=lost.sum(axis=0), weight=float(judge.weight.sum()))
+                found["divided", held.slice.query, trial.split] = own
+            elif trial.by_query:
                 judged = judge.weight > 0
                 some, weight = apart[judged], judge.weight[judged]
                 found[trial.split, "queries"] = int(judged.sum())
@@ -299,7 +377,7 @@ class Losses:
             elif isinstance(judge, Disagreement) and judge.additive:
                 none = np.zeros(len(held.row))
                 each = np.column_stack([judge.of_judgments(one, none) for one in scores.T])
-                each -= each[:, [trial.reference]]
+                each = scale * (each - each[:, [trial.reference]])
                 count = judge.batch.multiplicity
                 found[trial.split, "sum"] = count @ each
                 if self.clusters and prefs.cluster is not None and prefs.clusters is not None:
@@ -313,6 +391,13 @@ class Losses:
                 found[trial.split, "parts lost"] = np.array([self._lost(part, scores).sum(axis=0) for part in parts])
                 found[trial.split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
         return found
+
+    def _scale(self, held: Held, split: Split, judge: Any) -> float:
+        """Judgments of a divided query count by their strength among all of it, not of the slice."""
+        if held.slice is None:
+            return 1.0
+        mine = float(judge.total.sum()) / float(judge.weight.sum())
+        return mine / self.strength[held.slice.query, split]
 
     @staticmethod
     def _lost(judge: Any, scores: Floats) -> Floats:

@@ -80,15 +80,16 @@ Work = Callable[[Share], Sums]
 # -- in a task -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Making:
-    """The task: packed rows of a share become its pair table."""
+    """The task: packed rows of a share become an object, such as its pair table."""
 
     checks: Checks
     most: int
+    of: Callable[[Preferences], Any]
 
     def __call__(self, key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
         table = put_together(iter(rows.select(PACKED.names).to_batches()), self.most, stopping=False)
         prefs = None if table is None else self.checks.preferences(table)
-        return _whole(pieces(int(key[0].as_py()), None if prefs is None or not len(prefs) else share_of(prefs)))
+        return _whole(pieces(int(key[0].as_py()), None if prefs is None or not len(prefs) else self.of(prefs)))
 
 
 def share_of(prefs: Preferences) -> Share:
@@ -241,6 +242,23 @@ def _both(share: Share, of_pairs: Floats) -> Floats:
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
+def by_pairs(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]) -> tuple[DataFrame, int, int]:
+    """Bring the rows of each pair of a query to one share and keep what is made of it; how many shares and tasks."""
+    frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
+    number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
+    shares = -(-number // min(SHARE, judged.most))
+    tasks = min(shares, TASKS * parallelism(judged.session))
+    one, other = (fn.col(f"`{role}`") for role in judged._sides)
+    ends = fn.least(one, other), fn.greatest(one, other)
+    bucket = fn.pmod(fn.xxhash64(*ends), fn.lit(shares)).cast("int")
+    packing = partial(spread, roles=judged.frame.columns, counting=True)
+    packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, from_arrow_schema(PACKED))
+    making = _Making(judged.checks, 2 * SHARE, of)
+    made = packed.repartition(tasks, BUCKET).groupBy(BUCKET)
+    found = made.applyInArrow(lambda key, rows: making(key, rows), from_arrow_schema(PIECES))
+    return found.persist(StorageLevel.MEMORY_AND_DISK), shares, tasks
+
+
 @dataclass(eq=False)
 class Divided:
     """The shares of a query, and of each item what is known of it; to be freed by ``forget``."""
@@ -260,19 +278,7 @@ class Divided:
     @classmethod
     def of(cls, judged: JudgedQueries, label: Any) -> Divided | None:
         """Count the judgments of a query in shares; None where it has none. Errors: as of any task."""
-        frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
-        number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
-        shares = -(-number // min(SHARE, judged.most))
-        tasks = min(shares, TASKS * parallelism(judged.session))
-        one, other = (fn.col(f"`{role}`") for role in judged._sides)
-        ends = fn.least(one, other), fn.greatest(one, other)
-        bucket = fn.pmod(fn.xxhash64(*ends), fn.lit(shares)).cast("int")
-        packing = partial(spread, roles=judged.frame.columns, counting=True)
-        packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, from_arrow_schema(PACKED))
-        making = _Making(judged.checks, 2 * SHARE)
-        made = packed.repartition(tasks, BUCKET).groupBy(BUCKET)
-        pairs = made.applyInArrow(lambda key, rows: making(key, rows), from_arrow_schema(PIECES))
-        self = cls(pairs.persist(StorageLevel.MEMORY_AND_DISK), shares, tasks)
+        self = cls(*by_pairs(judged, label, share_of))
         try:
             return self if self.look() else None
         except BaseException:
@@ -370,28 +376,48 @@ class Fitted:
         return self.status == Status.STOPPED
 
 
-class _System(System):
-    """Newton's equations of the one graph whose pairs lie in shares; no elimination, conjugate gradients to the end."""
+class SummedSystem(System):
+    """Newton's equations of graphs whose pairs lie in shares; no elimination, conjugate gradients to the end."""
 
-    def __init__(self, problem: Problem, divided: Divided) -> None:
-        super().__init__(problem)
-        self.divided = divided
+    def slopes(self, s: Floats) -> tuple[Floats, Floats]:
+        """What the pairs add to the gradient, its sign changed, and to the diagonal of the Hessian."""
+        raise NotImplementedError
+
+    def image(self, xs: Floats) -> Floats:
+        """The Hessian of the pairs, where ``slopes`` was last, times a vector."""
+        raise NotImplementedError
 
     def evaluate(self, s: Floats, b: Floats) -> None:
         super().evaluate(s, b)  # without pairs: the prior alone
-        found = self.divided.sums(_At(s))
-        self.score = s.copy()
-        self.slope_s = self.slope_s - found["pull"]
-        self.diagonal = found["degree"] + self.problem.prior
+        pull, degree = self.slopes(s)
+        self.slope_s = self.slope_s - pull
+        self.diagonal = degree + self.problem.prior
         self.settle()
 
     def apply(self, xs: Floats, xb: Floats) -> tuple[Floats, Floats]:
-        return self.divided.sums(_Times(self.score, xs))["image"] + self.problem.prior * xs, xb
+        return self.image(xs) + self.problem.prior * xs, xb
 
     def spread(self, ds: Floats, db: Floats) -> Floats:
         return self.spread_bound(ds, db)  # at least the range over the pairs
 
     def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
-        xs, xb, open_ = self.conjugate_gradients(-self.slope_s, -self.slope_b, precision, np.full(1, 2_000))
+        patience = np.full(self.problem.graphs, 2_000)
+        xs, xb, open_ = self.conjugate_gradients(-self.slope_s, -self.slope_b, precision, patience)
         self.unfinished[:] = open_
         return self.centre(xs), xb
+
+
+class _System(SummedSystem):
+    """Of the one graph of a divided query."""
+
+    def __init__(self, problem: Problem, divided: Divided) -> None:
+        super().__init__(problem)
+        self.divided = divided
+
+    def slopes(self, s: Floats) -> tuple[Floats, Floats]:
+        self.score = s.copy()
+        found = self.divided.sums(_At(s))
+        return found["pull"], found["degree"]
+
+    def image(self, xs: Floats) -> Floats:
+        return np.asarray(self.divided.sums(_Times(self.score, xs))["image"], np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +115,7 @@ def informed_prior(
     problem = _Problem(np.asarray(X), alignment, prefs, seed, weight)
     if problem.total <= 0:
         raise InputError("informed aggregation needs comparisons: these preferences prefer no item to another")
-    chosen = _numbers(problem, ridge, tau2, precision)
+    chosen = chosen_numbers(problem, ridge, tau2, precision)
     with stage("fitting the pairwise scorer"):
         theta = problem.fit(problem.whole.graphs, chosen.precision)
     mean = alignment.groups.centred(products(X, theta)[alignment.row])
@@ -151,7 +151,7 @@ def numbers_of_sample(
     _check(X, alignment, prefs, "auto", tau2)
     problem = _Problem(np.asarray(X), alignment, prefs, seed)
     own, problem.total = problem.total, total
-    chosen = _numbers(problem, "auto", tau2)
+    chosen = chosen_numbers(problem, "auto", tau2)
     return chosen, problem.fit(problem.whole.graphs, chosen.precision * own / total)
 
 
@@ -162,8 +162,30 @@ def drawn_queries(keys: NDArray[np.uint64], pairs: NDArray[np.int64]) -> NDArray
     return sorter[: int(np.searchsorted(held, SAMPLE)) + 1]
 
 
-def _numbers(problem: _Problem, ridge: float | str, tau2: float | str, precision: float | None = None) -> Numbers:
-    """Choose what is not given."""
+class Likelihoods(Protocol):
+    """What the two numbers are chosen by: what held-out comparisons say, wherever these lie."""
+
+    total: float
+    """Strength of all comparisons of the log."""
+
+    def likelihood_of_precision(self, precision: float) -> float:
+        """Mean log-likelihood of the held-out comparisons under scorers with this precision."""
+        ...
+
+    def within_an_error(self, precision: float, best: float) -> bool:
+        """Whether held-out judgments do not show that a precision is worse than the best, by ``SURE`` errors."""
+        ...
+
+    def likelihood_of_variance(self, precision: float, variance: float) -> float:
+        """That of the scores of each query about its scorer; of the scorer alone for variance 0."""
+        ...
+
+
+def chosen_numbers(
+    problem: Likelihoods, ridge: float | str, tau2: float | str, precision: float | None = None
+) -> Numbers:
+    """Choose what is not given. Errors (UsageError): numbers out of range."""
+    check_numbers(ridge, tau2)
     ridge_curve: tuple[tuple[float, float], ...] = ()
     tau2_curve: tuple[tuple[float, float], ...] = ()
     notes: list[Note] = []
@@ -367,13 +389,18 @@ def _edge(name: str, chosen: float, span: tuple[float, float, float], shown: flo
     return [Note("end of what was tried", text, value=float(shown))]
 
 
-def _check(X: Matrix, alignment: Alignment, prefs: Preferences, ridge: float | str, tau2: float | str) -> None:
+def check_numbers(ridge: float | str, tau2: float | str) -> None:
+    """Refuse what is no ridge and no variance."""
     for name, value in (("ridge", ridge), ("tau2", tau2)):
         if isinstance(value, str) and value == "auto":
             continue
         if isinstance(value, str | bool) or not np.isfinite(value) or value < 0 or (name == "tau2" and value == 0):
             least = "a positive number" if name == "tau2" else "a number of at least 0"
             raise UsageError(f"{name} must be {least} or 'auto', not {value!r}")
+
+
+def _check(X: Matrix, alignment: Alignment, prefs: Preferences, ridge: float | str, tau2: float | str) -> None:
+    check_numbers(ridge, tau2)
     if np.ndim(X) != 2:
         raise UsageError(f"features must be a matrix (rows, features), not of shape {np.shape(X)}")
     start, _ = prefs.members

@@ -1,0 +1,362 @@
+"""A query that no task can hold, in a fit of several passes: slices with features, and its targets from sums over them.
+
+All judgments of a pair are in one slice, and a slice has all items of the query as nodes. So whatever is a sum over
+pairs or judgments is done by slices as by whole queries. Pairs go to slices by ranges of their first item: the place
+of a judgment among all of the query, by which folds are dealt, then follows from counts of each slice's winners.
+
+Scores of the query are Newton's: on the driver, with gradients and products with the Hessian from the slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_features import FeatureFrame
+from concordant.apps.spark.learning_held import (
+    PIECES,
+    Held,
+    Slice,
+    Split,
+    Summing,
+    Sums,
+    _Making,
+    _whole,
+    objects,
+    of_items,
+    pieces,
+    summed,
+)
+from concordant.apps.spark.partitioning import BUCKET
+from concordant.apps.spark.splitting import SHARE, SummedSystem, Union, by_pairs
+from concordant.errors import UsageError
+from concordant.learning.solvers.least_squares import products
+from concordant.learning.targets.mean_targets import Targets
+from concordant.preferences.counted import declare
+from concordant.preferences.preferences import Comparisons, Preferences, keep
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import dealt_cards
+from concordant.preferences.status import Status
+from concordant.progress import stage
+from concordant.ranking.closed_forms import C0
+from concordant.ranking.newton import fit_system
+from concordant.ranking.problem import Problem, win_derivatives
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Part = tuple[int, Split]
+"""A divided query, and the judgments that are learned from."""
+SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
+
+
+# -- making them ---------------------------------------------------------------------------------------------------
+def _same(prefs: Preferences) -> Preferences:
+    return prefs
+
+
+def _labels(prefs: Preferences) -> Sums:
+    return Sums(items=Union(prefs.items), queries=Union(prefs.queries))
+
+
+@dataclass(frozen=True)
+class _Firsts:
+    """How many distinct judgments have each item as the first of their pair."""
+
+    items: Union
+
+    def __call__(self, prefs: Comparisons) -> Sums:
+        return Sums(first=np.bincount(self.of(prefs), minlength=len(self.items.labels)))
+
+    def of(self, prefs: Comparisons) -> NDArray[np.int32]:
+        """The first item of the pair of each judgment, by its code among all of the query."""
+        own = self.items.labels.codes_of(prefs.items.values)
+        return np.asarray(np.minimum(own[prefs.winner], own[prefs.loser]), np.int32)
+
+
+@dataclass(frozen=True)
+class _Cutting:
+    """A task: every share is cut into what belongs to each slice."""
+
+    firsts: _Firsts
+    slice_of: NDArray[np.int32]
+    """Of each item, as the first of pairs."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for source, prefs in objects(batches):
+            of = self.slice_of[self.firsts.of(prefs)]
+            for number in np.unique(of).tolist():
+                rows = np.flatnonzero(of == number)
+                for piece in pieces(number, keep(prefs, rows, prefs.count[rows], prefs.declared[:0])):
+                    whose = pa.scalar(number, pa.int32()), pa.scalar(source, pa.int64())
+                    ends = (pa.repeat(one, piece.num_rows) for one in whose)
+                    yield pa.RecordBatch.from_arrays([*ends, *piece.columns], schema=SENT)
+
+
+@dataclass(frozen=True)
+class _Gathering:
+    """A task: what was cut becomes a slice, with the features of all items of the query."""
+
+    making: _Making
+    items: Union
+    query: int
+    first: int
+    """Bucket of the first slice."""
+
+    def __call__(self, key: tuple[Any, ...], sent: pa.Table, features: pa.Table) -> pa.Table:
+        number = int(key[0].as_py())
+        sent = sent.sort_by([("source", "ascending"), ("left", "descending")])
+        parts = [part for _, part in objects(iter(sent.select(PIECES.names).to_batches()))]
+        made = self.made(number, parts, features) if parts else None
+        return _whole(pieces(self.first + number, made))
+
+    def made(self, number: int, parts: list[Preferences], features: pa.Table) -> Any:
+        """The slice; what its items lack is said once."""
+        while len(parts) > 1:
+            parts = [sum(parts[at : at + 2], Preferences.empty()) for at in range(0, len(parts), 2)]
+        labels = self.items.labels
+        prefs = declare(parts[0], (parts[0].queries.take(np.zeros(len(labels), np.int64)), labels.values))
+        made = self.making.made(self.first + number, prefs, features)
+        if isinstance(made, Held):
+            made.slice = Slice(self.query, number)
+            return made
+        return None if number else made
+
+
+def sliced(
+    judged: JudgedQueries, label: Any, making: _Making, features: FeatureFrame, query: int, first: int
+) -> tuple[DataFrame, int, DataFrame] | None:
+    """Return the slices of a query, in buckets from ``first`` on, how many, and what to free when they are made.
+
+    None where it has no judgments. Errors (UsageError): an item with more judgments than a task holds.
+    """
+    shares, _, tasks = by_pairs(judged, label, _same)
+    with stage("counting pairs"):
+        found = summed(shares, _labels, tasks)
+        if not found:
+            shares.unpersist()
+            return None
+        firsts = _Firsts(found["items"])
+        number = summed(shares, firsts, tasks)["first"]
+    if number.max() > judged.most:
+        shares.unpersist()
+        what = "the log" if label is None else f"query {label!r}"
+        raise UsageError(
+            f"{judged.name}: an item of {what} has {int(number.max()):,} distinct judgments against others, and a task "
+            f"holds {judged.most:,}: a query is divided by its items; leave out clusters, or fit it on one machine"
+        )
+    slice_of = np.unique((np.cumsum(number) - number) // min(SHARE, judged.most), return_inverse=True)[1]
+    cutting = _Cutting(firsts, slice_of.astype(np.int32))
+    slices = int(slice_of.max()) + 1
+    cut = shares.mapInArrow(cutting, from_arrow_schema(SENT))
+    rows = of_items(judged, features, found["queries"].labels, firsts.items.labels).drop("file", "block", "row")
+    numbers = fn.sequence(fn.lit(0), fn.lit(slices - 1))
+    theirs = rows.withColumn(BUCKET, fn.explode(numbers).cast("int"))
+    gathering = _Gathering(making, firsts.items, query, first)
+    ours, others = (each.repartitionById(slices, BUCKET).groupBy(BUCKET) for each in (cut, theirs))
+    made = ours.cogroup(others).applyInArrow(
+        lambda key, one, other: gathering(key, one, other), from_arrow_schema(PIECES)
+    )
+    return made, slices, shares
+
+
+# -- dealing them --------------------------------------------------------------------------------------------------
+Begins = Mapping[tuple[int, int], tuple[Ints, int]]
+"""By query and slice: of each item the place of the first card that it wins, and how many cards the query has."""
+
+
+@dataclass(frozen=True)
+class Winners:
+    """How many cards each item wins in each slice."""
+
+    hands: int
+    distinct: Mapping[int, int]
+    """Distinct judgments of each divided query."""
+
+    def __call__(self, held: Held) -> Sums:
+        if held.slice is None:
+            return Sums()
+        prefs, at = held.prefs, held.slice
+        _, cards = dealt_cards(prefs.count, self.distinct[at.query], self.hands)
+        return Sums({(at.query, at.number): _of_winners(prefs, cards)})
+
+
+def _of_winners(prefs: Any, cards: Ints) -> Ints:
+    return np.asarray(np.bincount(prefs.winner, cards, len(prefs.items)), np.int64)
+
+
+def begins(winners: Mapping[tuple[int, int], Ints]) -> Begins:
+    """Where the cards of every slice begin: judgments stand by winner, then by loser, and slices by the first item."""
+    found: dict[tuple[int, int], tuple[Ints, int]] = {}
+    for query in sorted({query for query, _ in winners}):
+        numbers = sorted(number for one, number in winners if one == query)
+        table = np.array([winners[query, number] for number in numbers])
+        total = table.sum(axis=0)
+        start = np.cumsum(total) - total
+        for number, before in zip(numbers, np.cumsum(table, axis=0) - table, strict=True):
+            found[query, number] = start + before, int(total.sum())
+    return found
+
+
+def first_cards(prefs: Any, cards: Ints, begin: Ints) -> Ints:
+    """The place of the first card of each judgment of a slice."""
+    before = np.cumsum(cards) - cards
+    mine = _of_winners(prefs, cards)
+    own = np.cumsum(mine) - mine
+    return np.asarray(begin[prefs.winner] + before - own[prefs.winner], np.int64)
+
+
+# -- passes over them ----------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Along:
+    """Scores of linear scorers, less their mean in the query."""
+
+    thetas: Mapping[Part, Floats]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for (query, split), theta in self.thetas.items():
+            if held.slice is not None and held.slice == Slice(query, 0):
+                found[query, split] = held.groups.centred(products(held.Z, theta)[held.row])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """What pairs add to the gradient at some scores, and to the Hessian's diagonal."""
+
+    scores: Mapping[Part, Floats]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for (query, split), score in self.scores.items():
+            if held.slice is not None and held.slice.query == query:
+                first, second = held.ends
+                pull, curve = win_derivatives(score[first] - score[second], *held.wins(split))
+                found["pull", query, split] = _to_items(held, pull, -pull)
+                found["degree", query, split] = _to_items(held, curve, curve)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Images:
+    """The Hessian at some scores times a vector each."""
+
+    scores: Mapping[Part, Floats]
+    along: Mapping[Part, Floats]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for (query, split), score in self.scores.items():
+            if held.slice is not None and held.slice.query == query:
+                (first, second), along = held.ends, self.along[query, split]
+                curve = win_derivatives(score[first] - score[second], *held.wins(split))[1]
+                flow = curve * (along[first] - along[second])
+                found[query, split] = _to_items(held, flow, -flow)
+        return found
+
+
+@dataclass(frozen=True)
+class _LogOdds:
+    """Σ log (n_jl + c0)/(n_lj + c0) of each item."""
+
+    parts: tuple[Part, ...]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for query, split in self.parts:
+            if held.slice is not None and held.slice.query == query:
+                above, below = held.wins(split)
+                odds = np.log((above + C0) / (below + C0))
+                found[query, split] = _to_items(held, odds, -odds)
+        return found
+
+
+def _to_items(held: Held, of_first: Floats, of_second: Floats) -> Floats:
+    first, second = held.ends
+    size = len(held.row)
+    return np.asarray(np.bincount(first, of_first, size) + np.bincount(second, of_second, size), np.float64)
+
+
+# -- scores --------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class _Parts(Problem):
+    """The graphs of some parts of the judgments; their pairs lie in slices."""
+
+    parts: tuple[Part, ...] = ()
+
+    def take(self, chosen: Ints) -> Problem:
+        taken = super().take(chosen)
+        assert isinstance(taken, _Parts)
+        return replace(taken, parts=tuple(self.parts[graph] for graph in chosen.tolist()))
+
+
+class _System(SummedSystem):
+    """Newton's equations of all these graphs, each pass over the slices for all of them."""
+
+    def __init__(self, problem: Problem, held: Summing, means: Mapping[Part, Floats]) -> None:
+        super().__init__(problem)
+        self.held, self.means = held, means
+        self.parts: tuple[Part, ...] = getattr(problem, "parts", ())
+
+    def slopes(self, s: Floats) -> tuple[Floats, Floats]:
+        self.scores = {part: self.means[part] + own for part, own in self._cut(s).items()}
+        found = self.held.sums(_Slopes(self.scores))
+        pull, degree = (np.concatenate([found[name, *part] for part in self.parts]) for name in ("pull", "degree"))
+        return pull, degree
+
+    def image(self, xs: Floats) -> Floats:
+        found = self.held.sums(_Images(self.scores, self._cut(xs)))
+        return np.concatenate([found[part] for part in self.parts])
+
+    def _cut(self, of_nodes: Floats) -> dict[Part, Floats]:
+        return dict(zip(self.parts, np.split(of_nodes, self.problem.node_start[1:-1]), strict=True))
+
+
+def fitted(
+    held: Summing, means: Mapping[Part, Floats], prior: float, *, tolerance: float = 1e-10, max_iterations: int = 100
+) -> dict[Part, tuple[Floats, bool]]:
+    """Bradley–Terry scores with the prior N(mean, 1/prior), as ``bradley_terry`` has them; whether a fit stopped early.
+
+    Every part of the judgments with its means is a fit of its own; all of them step together.
+    """
+    parts = tuple(means)
+    nodes = Ragged.of_sizes(np.array([len(means[part]) for part in parts]))
+    none, no = np.zeros(0, np.int64), np.zeros(0)
+    pairs = np.zeros(len(parts) + 1, np.int64)
+    problem = _Parts(nodes.start, pairs, none, none, no, no, None, None, nodes.owner, prior, parts=parts)
+    fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, held, means))
+    scores = np.split(fit.score, nodes.start[1:-1])
+    stopped = fit.status == Status.STOPPED
+    return {part: (means[part] + scores[at], bool(stopped[at])) for at, part in enumerate(parts)}
+
+
+def log_odds(held: Summing, parts: tuple[Part, ...]) -> dict[Part, tuple[Floats, bool]]:
+    """The usual structure of comparisons, as ``average_log_odds`` has it."""
+    found = held.sums(_LogOdds(parts))
+    return {part: (found[part] / max(len(found[part]) - 1, 1), False) for part in parts}
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Targets of a part of the judgments of a divided query, made before the equations."""
+
+    value: Floats
+    stopped: bool
+    judgments: int
+
+    @property
+    def targets(self) -> Targets:
+        """As ``mean_targets`` returns them of all judgments at once."""
+        size = len(self.value)
+        one, zero, weight = np.ones(1, np.int64), np.zeros(1, np.int64), np.array([1.0 / size])
+        start = np.array([0, size])
+        return Targets(start, self.value, np.zeros(size), weight, one, zero, one > 0, None, int(self.stopped))

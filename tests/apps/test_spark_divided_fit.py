@@ -1,0 +1,150 @@
+"""The default fit where one query is too large for a task: slices of it give what memory gives, without the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import concordant as cc
+from concordant.errors import UsageError
+from concordant.io.read import read
+from concordant.learning.features.normalising import Normaliser
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.sampling import deal, label_keys
+from spark_session import spark_tests, why_not
+
+pytestmark = spark_tests
+if not why_not():
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.learning_chosen import Choosing
+    from concordant.apps.spark.learning_held import Held, Sums, _Making, objects, pieces
+    from concordant.apps.spark.learning_slices import _Cutting, _Firsts, _Gathering, _labels
+
+Table = dict[str, Any]
+FEATURES = ("x", "y", "z")
+
+
+def votes(sizes: dict[str, tuple[int, int]], *, ties: float = 0.0, people: int = 0, weights: bool = False) -> Any:
+    """Comparisons of queries of so many items and rows, and the features of the items."""
+    rng = np.random.default_rng(len(sizes) + sum(rows for _, rows in sizes.values()))
+    log: Table = {name: [] for name in ("query", "left", "right", "outcome")}
+    rows: Table = {"query": [], "item": [], **{name: [] for name in FEATURES}}
+    for query, (items, number) in sizes.items():
+        X = rng.normal(size=(items, len(FEATURES)))
+        score = X @ [1.5, -1.0, 0.5] + rng.normal(size=items)
+        one = rng.integers(0, items, number)
+        other = (one + rng.integers(1, items, number)) % items
+        wins = rng.random(number) < 1 / (1 + np.exp(score[other] - score[one]))
+        outcome = np.where(rng.random(number) < ties, "tie", np.where(wins, "left", "right"))
+        columns = ([query] * number, [f"i{c}" for c in one], [f"i{c}" for c in other], outcome.tolist())
+        for name, values in zip(("query", "left", "right", "outcome"), columns, strict=True):
+            log[name] += values
+        rows["query"] += [query] * items
+        rows["item"] += [f"i{c}" for c in range(items)]
+        for name, column in zip(FEATURES, X.T, strict=True):
+            rows[name] += column.tolist()
+    if people:
+        log["annotator"] = [f"a{code}" for code in rng.integers(0, people, len(log["query"]))]
+    if weights:
+        log["weight"] = rng.choice([0.5, 1.0, 2.0], len(log["query"])).tolist()
+    return log, rows
+
+
+SMALL = {f"q{number}": (5, 40) for number in range(14)}
+CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
+    "one query": (votes({"large": (20, 900)}), {}, ("large",)),
+    "ties": (votes({"large": (12, 500)}, ties=0.3), {"folds": 4}, ("large",)),
+    "clusters": (votes({"large": (12, 600), "p": (4, 30)}, people=25), {}, ("large",)),
+    "beside small ones": (votes({**SMALL, "large": (15, 700)}, ties=0.1), {}, ("large",)),
+    "weights": (votes({**SMALL, "large": (15, 700)}, weights=True), {}, ("large",)),
+    "two": (votes({"large": (15, 400), "larger": (16, 500), "p": (5, 60)}, weights=True), {}, ("large", "larger")),
+    "τ² given": (votes({"large": (12, 300)}), {"tau2": 0.5, "ridge": 0.3, "gate": False}, ("large",)),
+    "hardly any": (votes({"large": (5, 7)}), {}, ("large",)),
+}
+
+
+@dataclass
+class Here:
+    """Objects of tasks in this process, as they come back from Spark."""
+
+    objects: list[Any]
+
+    def sums(self, work: Callable[[Any], Any]) -> Any:
+        return sum((pickle.loads(pickle.dumps(work))(each) for each in self.objects), Sums())
+
+    def changed(self, change: Callable[[Any], Any]) -> Here:
+        return Here([pickle.loads(pickle.dumps(change(each))) for each in self.objects])
+
+    def some(self, buckets: Sequence[int]) -> Here:
+        return Here([each for each in self.objects if each.bucket in buckets])
+
+    def forget(self) -> None:
+        """There is nothing to free."""
+
+
+def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, size: int) -> tuple[Here, Normaliser]:
+    """What tasks make of a log."""
+    X = np.column_stack([rows[name] for name in FEATURES])
+    normaliser = Normaliser().fit(X)
+    making = _Making(None, 1 << 30, True, len(FEATURES), normaliser, True)  # type: ignore[arg-type]
+    table = pa.table({"query": rows["query"], "item": rows["item"], **dict(zip(("x0", "x1", "x2"), X.T, strict=True))})
+    small = [query for query in prefs.queries if query not in divided]
+    made = [making.made(place, prefs.select(small[place::2]), table) for place in range(2) if small[place::2]]
+    bucket = len(made)
+    for query, label in enumerate(divided):
+        whole = prefs.select([label])
+        place = (whole.winner + whole.loser + whole.winner * whole.loser) % shares  # type: ignore[attr-defined]
+        parts = [np.flatnonzero(place == share) for share in range(shares) if (place == share).any()]
+        own = [keep(whole, at, whole.count[at], whole.declared) for at in parts]
+        firsts = _Firsts(sum(map(_labels, own), Sums())["items"])
+        number = sum(map(firsts, own), Sums())["first"]  # type: ignore[arg-type]
+        slice_of = np.unique((np.cumsum(number) - number) // size, return_inverse=True)[1]
+        cutting = _Cutting(firsts, slice_of.astype(np.int32))
+        cut: dict[int, list[Any]] = {}
+        for source, part in enumerate(own):
+            for batch in cutting(pieces(source, part)):
+                found = objects(iter([batch.select(["bucket", "left", "piece"])]))
+                cut.setdefault(int(batch[0][0].as_py()), []).extend(each for _, each in found)
+        gathering = _Gathering(making, firsts.items, query, bucket)
+        slices = [gathering.made(at, pieces_of, table) for at, pieces_of in cut.items()]
+        bucket += max(cut) + 1
+        made += slices
+    return Here(made), normaliser
+
+
+def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
+    """What Choosing learns from slices, and the ranker fitted in memory."""
+    (log, rows), params, divided = CASES[name]
+    prefs = read(log, **({"cluster": "annotator"} if "annotator" in log else {}))
+    held, normaliser = here(prefs, rows, divided, shares, size)
+    choosing = Choosing(AggregationRanker(**params), "comparisons", held, normaliser)  # type: ignore[arg-type]
+    return choosing.learned(None, len(rows["item"])), AggregationRanker(**params).fit(rows, prefs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_slices_give_the_fit_of_memory(name: str) -> None:
+    (theta, how, notes, curve), plain = learned(name)
+    np.testing.assert_allclose(theta, plain.coef_standardised_, rtol=0, atol=1e-9)
+    for key in ("tau2", "prior_ridge"):
+        assert how.prior[key] == pytest.approx(plain.status_[key], rel=1e-12)
+    facts = how.facts.status(32)
+    assert {key: plain.status_[key] for key in facts} == pytest.approx(facts)
+    assert how.ended["ridge"] == plain.ridge_
+    for own, known in zip((gate.row for gate in how.gates), plain.status_.get("gate", []), strict=True):
+        tried, others = own.pop("candidates"), known["candidates"]
+        assert own == {key: value for key, value in known.items() if key != "candidates"}
+        for one, other in zip(tried, others, strict=True):
+            assert one == pytest.approx(other, abs=1e-12)
+    assert (curve is None) == (not hasattr(plain, "cv_"))
+    if curve is not None:
+        assert curve.best == plain.cv_.best
+        np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12)
+    told = [str(note) for note in plain.status_["notes"]]
+    assert all(str(note) in told for note in notes)
