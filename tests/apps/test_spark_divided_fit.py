@@ -11,20 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import concordant as cc
-from concordant.errors import UsageError
 from concordant.io.read import read
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.preferences import Preferences, keep
-from concordant.preferences.sampling import deal, label_keys
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_chosen import Choosing
-    from concordant.apps.spark.learning_held import Held, Sums, _Making, objects, pieces
+    from concordant.apps.spark.learning_held import Sums, _Making, objects, pieces
     from concordant.apps.spark.learning_slices import _Cutting, _Firsts, _Gathering, _labels
 
 Table = dict[str, Any]
@@ -148,3 +145,31 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
         np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12)
     told = [str(note) for note in plain.status_["notes"]]
     assert all(str(note) in told for note in notes)
+
+
+@pytest.mark.parametrize("name", ["one query", "beside small ones"])
+def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concordant.apps.spark import learning_slices
+    from concordant.spark import fit
+
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    monkeypatch.setattr(learning_slices, "SHARE", 150)
+    (log, rows), params, _ = CASES[name]
+    if name == "one query":
+        log, rows = ({key: values for key, values in table.items() if key != "query"} for table in (log, rows))
+    plain = AggregationRanker(**params).fit(rows, read(log))
+    frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
+    ours = fit(AggregationRanker(**params), *frames, most=110)
+    np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=0, atol=1e-9 * np.abs(plain.coef_).max())
+    for key in ("tau2", "prior_ridge", "ridge", "rows", "queries", "structure"):
+        assert ours.status_[key] == pytest.approx(plain.status_[key], rel=1e-12), key
+    gates = ([each["candidates"] for each in one.status_["gate"]] for one in (ours, plain))
+    for one, other in zip(*map(sum, gates, ([], [])), strict=True):
+        assert one == pytest.approx(other, abs=1e-12)
+    assert ours.cv_.best == plain.cv_.best
+    np.testing.assert_allclose(ours.cv_["loss"], plain.cv_["loss"], rtol=1e-12)
+    what = "the log: " if name == "one query" else "query 'large': "
+    divided = [note for note in ours.status_["notes"] if "divided among tasks by their pairs" in str(note)]
+    assert len(divided) == 1 and str(divided[0]).startswith(what) and "slices)" in str(divided[0])
+    others = [note for note in ours.status_["notes"] if note not in divided and "distinct judgments" not in str(note)]
+    assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]

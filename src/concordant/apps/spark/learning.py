@@ -225,7 +225,7 @@ class SparkSums(TargetSums):
                 theta, how, notes, curve = choosing.learned(table, rows)
                 used = choosing.rows if "query" in table.keys else choosing.held.items()
         finally:
-            choosing.held.forget()
+            choosing.forget()
         said = self._said(said, rows, used, choosing.facts["single"], choosing.queries)
         return theta, fitted, how, (*said, *choosing.said, *notes), curve
 

@@ -37,6 +37,7 @@ from concordant.apps.spark.learning_slices import (
     Part,
     Scored,
     Winners,
+    bare,
     begins,
     fitted,
     log_odds,
@@ -112,6 +113,8 @@ class Choosing:
     made: Sums = field(default_factory=Sums)
     """Equations by aim."""
     priors: dict[Split, Prior] = field(default_factory=dict)
+    pairs: HeldFrame | None = None
+    """The pairs of divided queries, once they are dealt."""
     edges: dict[Fit, Floats] = field(default_factory=dict)
     """Coefficients of candidates of the gate, and of pairwise scorers."""
 
@@ -119,7 +122,7 @@ class Choosing:
     def of(
         cls, ranker: Any, kind: str, judged: JudgedQueries, features: FeatureFrame, fitted: Normaliser, rows: int
     ) -> Choosing:
-        """Bring a log and its features together, to be freed by ``held.forget``."""
+        """Bring a log and its features together, to be freed by ``forget``."""
         below = reads_below(ranker.structure, Preferences.empty())
         dividing = sliced if divides(ranker, kind, judged) else None
         return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below, dividing=dividing), fitted)
@@ -323,13 +326,15 @@ class Choosing:
         slices = self.held.some(sorted(one for query in places for one in self._buckets(query)))
         dealing = self._dealing(slices, FOLDS, {"judgments", "queries"}, True, folds, np.zeros(0, np.uint64))
         dealt_slices = slices.changed(dealing)
+        pairs = dealt_slices.changed(bare)
         try:
             of_query = {query: place % FOLDS for query, place in places.items()}
             mine = None if local is None else dealing(local)
             start = np.zeros(len(self.normaliser.names))
-            sums = SampledSums(dealt_slices, mine, of_query, by_query, self.facts["mass"], seed, start)
+            sums = SampledSums(dealt_slices, pairs, mine, of_query, by_query, self.facts["mass"], seed, start)
             return sums.numbers(self.ranker.tau2)
         finally:
+            pairs.forget()
             dealt_slices.forget()
 
     def _buckets(self, query: int) -> list[int]:
@@ -369,6 +374,13 @@ class Choosing:
         with stage("dealing judgments into folds"):
             self.totals = self.held.sums(Totals(tuple(splits), pairs))
         before.forget()
+        self.pairs = self.slices.changed(bare) if self.divided else None
+
+    def forget(self) -> None:
+        """Free what is kept."""
+        for held in (self.held, self.pairs):
+            if held is not None:
+                held.forget()
 
     def _fit_pairs(
         self,
@@ -395,7 +407,7 @@ class Choosing:
             self.edges = minimised(self.held, asked, self.ranker.seed)
         if numbers is not None:
             scorers = {fit: theta for fit, theta in self.edges.items() if fit[0] == "ranknet"}
-            self.priors = {split: Prior(theta, numbers.variance) for (_, split), theta in scorers.items()}
+            self.priors = {split: Prior(theta, numbers.variance) for (_, split, *_), theta in scorers.items()}
 
     def _equations(self, aims: list[Aim]) -> None:
         """Make the targets that were not made yet, and add up their normal equations."""
@@ -411,12 +423,12 @@ class Choosing:
             (query, aim.split): self.totals["divided", query, aim.split] for query in self.divided for aim in aims
         }
         parts = {part: int(found["judgments"]) for part, found in totals.items() if found["judgments"]}
-        slices, about = self.slices, {aim.split for aim in aims if aim.informed}
+        slices, about = self.pairs or self.slices, {aim.split for aim in aims if aim.informed}
         found: dict[tuple[bool, Part], tuple[Floats, bool]] = {}
         if asked := [part for part in parts if part[1] in about]:
-            means = slices.sums(Along({part: self.priors[part[1]].theta for part in asked}))
-            made = fitted(slices, {part: means[part] for part in asked}, 1.0 / self.priors[asked[0][1]].tau2)
-            found |= {(True, part): each for part, each in made.items()}
+            means = self.slices.sums(Along({part: self.priors[part[1]].theta for part in asked}))
+            made = fitted(slices, {(*part, 1.0 / self.priors[part[1]].tau2): means[part] for part in asked})
+            found |= {(True, (query, split)): each for (query, split, _), each in made.items()}
         if plain := tuple(part for part in parts if any(aim.split == part[1] and not aim.informed for aim in aims)):
             found |= {(False, part): each for part, each in log_odds(slices, plain).items()}
         nothing = np.zeros(0), False

@@ -134,13 +134,19 @@ class Held:
         above, below = (each.astype(np.float64) for each in self.tables[WHOLE if way == "queries" else split])
         if way != "queries":
             return above, below
-        other = (self.query_fold != fold)[self.prefs.member_groups.owner[self.pairs.winner]]
+        other = self.query_fold != fold
+        other = other[:1] if self.slice else other[self.prefs.member_groups.owner[self.pairs.winner]]
         return above * other, below * other
 
     def held_wins(self, split: Split) -> tuple[Floats, Floats]:
         """The same of what a fold holds out."""
         (above, below), (mine, theirs) = self.wins(WHOLE), self.wins(split)
         return above - mine, below - theirs
+
+    @property
+    def bare(self) -> Held:
+        """Nothing but pairs, for what asks for no more."""
+        return replace(self, prefs=Preferences.empty(), Z=self.Z[:0], shares={})
 
     # -- as training -------------------------------------------------------------------------------------------------
     @property

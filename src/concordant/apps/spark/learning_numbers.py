@@ -6,15 +6,15 @@ come values, gradients and curvature of the pairwise scorer, gradients of the sc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Summing, Sums, Work
-from concordant.apps.spark.learning_passes import Asked, Totals, minimised
-from concordant.apps.spark.learning_slices import Along, Part, fitted
+from concordant.apps.spark.learning_held import WHOLE, Held, Split, Summing, Sums, Work
+from concordant.apps.spark.learning_passes import Asked, Fit, Totals, minimised
+from concordant.apps.spark.learning_slices import Along, Graph, Part, fitted
 from concordant.learning.solvers.least_squares import products
 from concordant.learning.targets.informed import FOLDS, SURE, Numbers, chosen_numbers
 from concordant.preferences.graphs import Batch
@@ -31,12 +31,14 @@ OF_QUERIES: list[Split] = [("queries", fold) for fold in range(FOLDS)]
 class OfScorers:
     """Log-likelihood of what each fold holds out under the scorer that has not seen it, and its strength."""
 
-    thetas: Mapping[Split, Floats]
+    thetas: Mapping[float, Mapping[Split, Floats]]
+    """By the precision of their prior."""
 
     def __call__(self, held: Held) -> Sums:
-        found = Sums(value=0.0, mass=0.0)
-        for split, theta in self.thetas.items():
-            found += likely(held, split, products(held.Z, theta)[held.row])
+        found = Sums()
+        for precision, of_splits in self.thetas.items():
+            for split, theta in of_splits.items():
+                found += Sums({precision: likely(held, split, products(held.Z, theta)[held.row])})
         return found
 
 
@@ -44,13 +46,13 @@ class OfScorers:
 class OfScores:
     """The same under scores of the items of divided queries."""
 
-    scores: Mapping[Part, Floats]
+    scores: Mapping[Graph, Floats]
 
     def __call__(self, held: Held) -> Sums:
-        found = Sums(value=0.0, mass=0.0)
-        for (query, split), score in self.scores.items():
+        found = Sums()
+        for (query, split, prior), score in self.scores.items():
             if held.slice is not None and held.slice.query == query:
-                found += likely(held, split, score)
+                found += Sums({prior: likely(held, split, score)})
         return found
 
 
@@ -91,7 +93,9 @@ class Gaps:
 class SampledSums:
     """The sample, dealt into thirds of judgments and of queries: ``Likelihoods`` of whole and of divided queries."""
 
-    slices: HeldFrame | Summing
+    slices: Summing
+    pairs: Summing
+    """Their pairs alone."""
     local: Held | None
     """The queries that are not divided."""
     folds: Mapping[int, int]
@@ -103,7 +107,11 @@ class SampledSums:
     start: Floats
     masses: Sums = field(init=False)
     thetas: dict[float, dict[Split, Floats]] = field(default_factory=dict)
-    means: dict[float, tuple[dict[Split, Floats] | None, dict[int, dict[Split, Floats]]]] = field(default_factory=dict)
+    """Scorers by the precision of their prior."""
+    means: dict[float, tuple[dict[Split, Floats], dict[Part, Floats]]] = field(default_factory=dict)
+    of_precisions: dict[float, float] = field(default_factory=dict)
+    of_variances: dict[tuple[float, float], float] = field(default_factory=dict)
+    """By precision and variance: likelihoods that were asked for, or will be."""
 
     def __post_init__(self) -> None:
         self.masses = self.sums(Totals((WHOLE, *self.splits), True))
@@ -118,62 +126,82 @@ class SampledSums:
         """What the scorer learns from, and what it is judged by."""
         return OF_QUERIES if self.by_query else THIRDS
 
-    def scorers(self, precision: float) -> dict[Split, Floats]:
-        """θ of each fold with a prior of this precision."""
-        if precision not in self.thetas:
-            near = min(self.thetas, key=lambda one: abs(np.log(one / precision)), default=None)
-            begin = dict.fromkeys(self.splits, self.start) if near is None else self.thetas[near]
-            asked = {("ranknet", split): self._asked(split, precision, begin[split]) for split in self.splits}
-            found = minimised(self, asked, self.seed)
-            self.thetas[precision] = {split: theta for (_, split), theta in found.items()}
-        return self.thetas[precision]
-
-    def _asked(self, split: Split, precision: float, start: Floats) -> Asked:
-        mass = max(self.masses[split, "mass"], 1e-300)
-        return Asked(mass, precision / mass, start)
+    def expect(self, precisions: Sequence[float], variances: Sequence[float]) -> None:
+        """Find scorers and likelihoods of all of them in the same passes."""
+        self._find_scorers([one for one in precisions if one not in self.thetas])
+        if new := {one: self.thetas[one] for one in precisions if one not in self.of_precisions}:
+            for one, found in self.sums(OfScorers(new)).items():
+                self.of_precisions[one] = float(found["value"] / max(found["mass"], 1e-300))
+        if asked := [one for one in variances if (precisions[-1], one) not in self.of_variances]:
+            self._find_variances(precisions[-1], asked)
 
     def likelihood_of_precision(self, precision: float) -> float:
         """Mean log-likelihood of the held-out comparisons under the scorers."""
-        found = self.sums(OfScorers(self.scorers(precision)))
-        return float(found["value"] / max(found["mass"], 1e-300))
+        self.expect([precision], ())
+        return self.of_precisions[precision]
 
     def within_an_error(self, precision: float, best: float) -> bool:
         """Whether held-out judgments do not show that a precision is worse than the best, by ``SURE`` errors."""
-        other, one = self.scorers(best), self.scorers(precision)
+        self._find_scorers([one for one in (precision, best) if one not in self.thetas])
+        other, one = self.thetas[best], self.thetas[precision]
         found = self.sums(Gaps({split: (other[split], one[split]) for split in self.splits}))
         return bool(found["total"] <= SURE * np.sqrt(found["square"]))
 
     def likelihood_of_variance(self, precision: float, variance: float) -> float:
         """The same under the scores of each query; under the scorer alone for variance 0."""
-        local, means = self._means(precision)
-        parts = {(query, split): mean for query, of_splits in means.items() for split, mean in of_splits.items()}
-        if variance > 0:
-            made = fitted(self.slices, parts, 1 / variance, tolerance=LOOSE)
-            parts = {part: score for part, (score, _) in made.items()}
-        found = self.slices.sums(OfScores(parts))
-        for split in THIRDS if self.local is not None else ():
-            assert self.local is not None and local is not None
-            score = local[split]
-            if variance > 0:
-                rest = Batch.whole(self.local.learned(split))
-                score = bradley_terry(rest, prior=1 / variance, mean=score, covariates=False, tolerance=LOOSE).value
-            found += likely(self.local, split, score)
-        return float(found["value"] / max(found["mass"], 1e-300))
+        self.expect([precision], [variance])
+        return self.of_variances[precision, variance]
 
-    def _means(self, precision: float) -> tuple[dict[Split, Floats] | None, dict[int, dict[Split, Floats]]]:
+    def _find_scorers(self, precisions: Sequence[float]) -> None:
+        """θ of each fold with priors of these precisions, from that of the nearest known."""
+        asked: dict[Fit, Asked] = {}
+        for one in precisions:
+            near = min(self.thetas, key=lambda known: abs(np.log(known / one)), default=None)
+            for split in self.splits:
+                begin = self.start if near is None else self.thetas[near][split]
+                asked["ranknet", split, one] = self._asked(split, one, begin)
+        found = minimised(self, asked, self.seed)
+        for one in precisions:
+            self.thetas[one] = {split: found["ranknet", split, one] for split in self.splits}
+
+    def _asked(self, split: Split, precision: float, start: Floats) -> Asked:
+        mass = max(self.masses[split, "mass"], 1e-300)
+        return Asked(mass, precision / mass, start)
+
+    def _find_variances(self, precision: float, variances: Sequence[float]) -> None:
+        local, means = self._means(precision)
+        priors = {one: 1 / one if one > 0 else np.inf for one in variances}
+        graphs = {(*part, prior): mean for prior in priors.values() for part, mean in means.items()}
+        if some := {graph: mean for graph, mean in graphs.items() if np.isfinite(graph[-1])}:
+            graphs |= {graph: score for graph, (score, _) in fitted(self.pairs, some, tolerance=LOOSE).items()}
+        found = self.pairs.sums(OfScores(graphs))
+        for one, prior in priors.items():
+            both = found[prior]
+            if self.local is not None:
+                both += sum((self._local_likely(self.local, split, local[split], prior) for split in THIRDS), Sums())
+            self.of_variances[precision, one] = float(both["value"] / max(both["mass"], 1e-300))
+
+    @staticmethod
+    def _local_likely(held: Held, split: Split, mean: Floats, prior: float) -> Sums:
+        score = mean
+        if np.isfinite(prior):
+            rest = Batch.whole(held.learned(split))
+            score = bradley_terry(rest, prior=prior, mean=mean, covariates=False, tolerance=LOOSE).value
+        return likely(held, split, score)
+
+    def _means(self, precision: float) -> tuple[dict[Split, Floats], dict[Part, Floats]]:
         """Prior means of the nodes by scorers that have not seen a third (nor, with folds of queries, its query)."""
         if precision in self.means:
             return self.means[precision]
-        thetas = self.scorers(precision)
+        thetas = self.thetas[precision]
         asked = {
             (query, split): thetas["queries", fold] if self.by_query else thetas[split]
             for query, fold in self.folds.items()
             for split in THIRDS
         }
         found = self.slices.sums(Along(asked))
-        of_slices = {query: {split: found[query, split] for split in THIRDS} for query in self.folds}
-        local = None if self.local is None else {split: self._local(self.local, thetas, split) for split in THIRDS}
-        self.means[precision] = local, of_slices
+        local = {} if self.local is None else {split: self._local(self.local, thetas, split) for split in THIRDS}
+        self.means[precision] = local, {part: found[part] for part in asked}
         return self.means[precision]
 
     def _local(self, held: Held, thetas: Mapping[Split, Floats], split: Split) -> Floats:

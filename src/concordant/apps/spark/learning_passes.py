@@ -158,8 +158,8 @@ class Totals:
         return found
 
 
-Fit = tuple[str, Split]
-"""A surrogate, and the judgments that are learned from."""
+Fit = tuple[str, Split] | tuple[str, Split, float]
+"""A surrogate, the judgments that are learned from, and what tells it from others of the same."""
 
 
 @dataclass(frozen=True)
@@ -171,11 +171,12 @@ class Points:
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
-        for (name, split), theta in self.thetas.items():
+        for fit, theta in self.thetas.items():
+            name, split = fit[:2]
             work = self._of_pairs if name in OF_PAIRS else self._of_edges
             made = work(held, name, split, theta)
             if made is not None:
-                found[(name, split), "value"], found[(name, split), "slope"], found[(name, split), "bend"] = made
+                found[fit, "value"], found[fit, "slope"], found[fit, "bend"] = made
         return found
 
     def _of_pairs(self, held: Held, name: str, split: Split, theta: Floats) -> tuple[float, Floats, Floats]:

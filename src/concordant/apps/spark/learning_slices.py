@@ -55,6 +55,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Part = tuple[int, Split]
 """A divided query, and the judgments that are learned from."""
+Graph = tuple[int, Split, float]
+"""Those, and the precision of the prior of the scores."""
 SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
 
 
@@ -159,7 +161,7 @@ def sliced(
     cut = shares.mapInArrow(cutting, from_arrow_schema(SENT))
     rows = of_items(judged, features, found["queries"].labels, firsts.items.labels).drop("file", "block", "row")
     numbers = fn.sequence(fn.lit(0), fn.lit(slices - 1))
-    theirs = rows.withColumn(BUCKET, fn.explode(numbers).cast("int"))
+    theirs = rows.withColumn(BUCKET, fn.explode(numbers))
     gathering = _Gathering(making, firsts.items, query, first)
     ours, others = (each.repartitionById(slices, BUCKET).groupBy(BUCKET) for each in (cut, theirs))
     made = ours.cogroup(others).applyInArrow(
@@ -233,16 +235,17 @@ class Along:
 class _Slopes:
     """What pairs add to the gradient at some scores, and to the Hessian's diagonal."""
 
-    scores: Mapping[Part, Floats]
+    scores: Mapping[Graph, Floats]
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
-        for (query, split), score in self.scores.items():
+        for graph, score in self.scores.items():
+            query, split, _ = graph
             if held.slice is not None and held.slice.query == query:
                 first, second = held.ends
                 pull, curve = win_derivatives(score[first] - score[second], *held.wins(split))
-                found["pull", query, split] = _to_items(held, pull, -pull)
-                found["degree", query, split] = _to_items(held, curve, curve)
+                found["pull", graph] = _to_items(held, pull, -pull)
+                found["degree", graph] = _to_items(held, curve, curve)
         return found
 
 
@@ -250,17 +253,18 @@ class _Slopes:
 class _Images:
     """The Hessian at some scores times a vector each."""
 
-    scores: Mapping[Part, Floats]
-    along: Mapping[Part, Floats]
+    scores: Mapping[Graph, Floats]
+    along: Mapping[Graph, Floats]
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
-        for (query, split), score in self.scores.items():
+        for graph, score in self.scores.items():
+            query, split, _ = graph
             if held.slice is not None and held.slice.query == query:
-                (first, second), along = held.ends, self.along[query, split]
+                (first, second), along = held.ends, self.along[graph]
                 curve = win_derivatives(score[first] - score[second], *held.wins(split))[1]
                 flow = curve * (along[first] - along[second])
-                found[query, split] = _to_items(held, flow, -flow)
+                found[graph] = _to_items(held, flow, -flow)
         return found
 
 
@@ -280,6 +284,11 @@ class _LogOdds:
         return found
 
 
+def bare(held: Held) -> Held:
+    """A slice with nothing but its pairs: all that scores are found from."""
+    return held.bare
+
+
 def _to_items(held: Held, of_first: Floats, of_second: Floats) -> Floats:
     first, second = held.ends
     size = len(held.row)
@@ -288,55 +297,56 @@ def _to_items(held: Held, of_first: Floats, of_second: Floats) -> Floats:
 
 # -- scores --------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class _Parts(Problem):
-    """The graphs of some parts of the judgments; their pairs lie in slices."""
+class _Graphs(Problem):
+    """Graphs whose pairs lie in slices, each with a prior of its own."""
 
-    parts: tuple[Part, ...] = ()
+    graphs_of: tuple[Graph, ...] = ()
 
     def take(self, chosen: Ints) -> Problem:
         taken = super().take(chosen)
-        assert isinstance(taken, _Parts)
-        return replace(taken, parts=tuple(self.parts[graph] for graph in chosen.tolist()))
+        assert isinstance(taken, _Graphs)
+        return replace(taken, graphs_of=tuple(self.graphs_of[graph] for graph in chosen.tolist()))
 
 
 class _System(SummedSystem):
     """Newton's equations of all these graphs, each pass over the slices for all of them."""
 
-    def __init__(self, problem: Problem, held: Summing, means: Mapping[Part, Floats]) -> None:
+    def __init__(self, problem: Problem, held: Summing, means: Mapping[Graph, Floats]) -> None:
         super().__init__(problem)
         self.held, self.means = held, means
-        self.parts: tuple[Part, ...] = getattr(problem, "parts", ())
+        self.graphs: tuple[Graph, ...] = getattr(problem, "graphs_of", ())
+        self.prior = problem.node_groups.spread(np.array([prior for _, _, prior in self.graphs]))
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
-        self.scores = {part: self.means[part] + own for part, own in self._cut(s).items()}
+        self.scores = {graph: self.means[graph] + own for graph, own in self._cut(s).items()}
         found = self.held.sums(_Slopes(self.scores))
-        pull, degree = (np.concatenate([found[name, *part] for part in self.parts]) for name in ("pull", "degree"))
-        return pull, degree
+        pull, degree = (np.concatenate([found[name, graph] for graph in self.graphs]) for name in ("pull", "degree"))
+        return pull - self.prior * s, degree + self.prior
 
     def image(self, xs: Floats) -> Floats:
         found = self.held.sums(_Images(self.scores, self._cut(xs)))
-        return np.concatenate([found[part] for part in self.parts])
+        return np.concatenate([found[graph] for graph in self.graphs]) + self.prior * xs
 
-    def _cut(self, of_nodes: Floats) -> dict[Part, Floats]:
-        return dict(zip(self.parts, np.split(of_nodes, self.problem.node_start[1:-1]), strict=True))
+    def _cut(self, of_nodes: Floats) -> dict[Graph, Floats]:
+        return dict(zip(self.graphs, np.split(of_nodes, self.problem.node_start[1:-1]), strict=True))
 
 
 def fitted(
-    held: Summing, means: Mapping[Part, Floats], prior: float, *, tolerance: float = 1e-10, max_iterations: int = 100
-) -> dict[Part, tuple[Floats, bool]]:
+    held: Summing, means: Mapping[Graph, Floats], *, tolerance: float = 1e-10, max_iterations: int = 100
+) -> dict[Graph, tuple[Floats, bool]]:
     """Bradley–Terry scores with the prior N(mean, 1/prior), as ``bradley_terry`` has them; whether a fit stopped early.
 
-    Every part of the judgments with its means is a fit of its own; all of them step together.
+    Every graph is a fit of its own; all of them step together.
     """
-    parts = tuple(means)
-    nodes = Ragged.of_sizes(np.array([len(means[part]) for part in parts]))
+    graphs = tuple(means)
+    nodes = Ragged.of_sizes([len(means[graph]) for graph in graphs])
     none, no = np.zeros(0, np.int64), np.zeros(0)
-    pairs = np.zeros(len(parts) + 1, np.int64)
-    problem = _Parts(nodes.start, pairs, none, none, no, no, None, None, nodes.owner, prior, parts=parts)
+    pairs = np.zeros(len(graphs) + 1, np.int64)
+    problem = _Graphs(nodes.start, pairs, none, none, no, no, None, None, nodes.owner, 0.0, graphs_of=graphs)
     fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, held, means))
     scores = np.split(fit.score, nodes.start[1:-1])
     stopped = fit.status == Status.STOPPED
-    return {part: (means[part] + scores[at], bool(stopped[at])) for at, part in enumerate(parts)}
+    return {graph: (means[graph] + scores[at], bool(stopped[at])) for at, graph in enumerate(graphs)}
 
 
 def log_odds(held: Summing, parts: tuple[Part, ...]) -> dict[Part, tuple[Floats, bool]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -168,6 +168,10 @@ class Likelihoods(Protocol):
     total: float
     """Strength of all comparisons of the log."""
 
+    def expect(self, precisions: Sequence[float], variances: Sequence[float]) -> None:
+        """These are asked for next (variances: with the last precision): what they share may be done at once."""
+        ...
+
     def likelihood_of_precision(self, precision: float) -> float:
         """Mean log-likelihood of the held-out comparisons under scorers with this precision."""
         ...
@@ -193,7 +197,9 @@ def chosen_numbers(
         pass
     elif ridge == "auto":
         with stage("choosing the ridge of the pairwise scorer"):
-            found = peak(problem.likelihood_of_precision, PRECISIONS, COARSE[0])
+            found = peak(
+                problem.likelihood_of_precision, PRECISIONS, COARSE[0], lambda values: problem.expect(values, ())
+            )
             best = max(found, key=lambda value: found[value])
             precision = _greatest(best, PRECISIONS, lambda value: problem.within_an_error(value, best))
             found[precision] = problem.likelihood_of_precision(precision)
@@ -203,7 +209,12 @@ def chosen_numbers(
         precision = float(ridge) * problem.total
     if tau2 == "auto":
         with stage("choosing the variance of the scores"):
-            found = peak(lambda value: problem.likelihood_of_variance(precision, value), VARIANCES, COARSE[1])
+            found = peak(
+                lambda value: problem.likelihood_of_variance(precision, value),
+                VARIANCES,
+                COARSE[1],
+                lambda values: problem.expect([precision], values),
+            )
         variance = max(found, key=lambda value: found[value])
         alone = (0.0, problem.likelihood_of_variance(precision, 0.0))
         tau2_curve = (alone, *((value, found[value]) for value in sorted(found)))
@@ -282,6 +293,9 @@ class _Problem:
         return Batch(self.prefs, np.arange(len(self.prefs.queries), dtype=np.int32), start, rows, count[rows])
 
     # -- what it says --------------------------------------------------------------------------------------------
+    def expect(self, precisions: Sequence[float], variances: Sequence[float]) -> None:
+        """They share nothing here."""
+
     def unseen(self, fold: int, precision: float) -> Floats:
         """Scores by the θ that has not seen what the fold holds out; shape (nodes,)."""
         if (fold, precision) not in self.thetas:
@@ -341,10 +355,15 @@ def _likelihood(graphs: Graphs, score: Floats, weight: Floats) -> float:
     return -float((weight[graphs.graph] * each).sum())
 
 
-def peak(value: Callable[[float], float], span: tuple[float, float, float], coarse: float) -> dict[float, float]:
+def peak(
+    value: Callable[[float], float],
+    span: tuple[float, float, float],
+    coarse: float,
+    expect: Callable[[list[float]], None] = lambda _: None,
+) -> dict[float, float]:
     """Climb from the middle of the range in coarse steps, then look at the fine steps beside the best.
 
-    One peak is expected; the values of all points tried are returned.
+    One peak is expected; the values of all points tried are returned. ``expect`` is told what is asked for next.
     """
     least, greatest, fine = span
     points = list(_steps(least, greatest, fine))
@@ -359,6 +378,7 @@ def peak(value: Callable[[float], float], span: tuple[float, float, float], coar
     at = len(points) // 2
     while stride >= 1:
         beside = [p for p in (at - stride, at + stride) if 0 <= p < len(points)]
+        expect([points[p] for p in (*beside, at) if p not in tried])
         best = max(beside, key=look)
         if look(best) > look(at):
             at = best
