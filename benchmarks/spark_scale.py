@@ -1,6 +1,8 @@
 """``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 ``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
+``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
+tasks that hold MOST distinct judgments have to divide.
 
 Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
 features) in a process of its own, from its start to the ranking or model in a file. Beside them may stand two floors,
@@ -30,7 +32,7 @@ import pyarrow.parquet
 from benchmarks.cases import Case, Row
 from benchmarks.measure import load, machine
 from benchmarks.votes import write_features, write_queries, write_scattered
-from concordant.apps.models.saving import load_model
+from concordant.apps.models.saving import load_model, save_model
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
 FLOORS = ("start", "count")
@@ -100,13 +102,13 @@ def fit_on_spark(folder: Path, scale: float) -> Case:
 
 
 def fitted(
-    log: Path, features: Path, folder: Path, masters: Sequence[str], rows: int
+    log: Path, features: Path, folder: Path, masters: Sequence[str], rows: int, most: int = 0
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the figures of each contender's default fit, and how far its coefficients are from the first's."""
     first: tuple[float, np.ndarray] | None = None
     for master in masters:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
-            figures = contender(str(log), master, Path(own), rows, str(features))
+            figures = contender(str(log), master, Path(own), rows, str(features), most)
             theta = coefficients(Path(own) / "model")
         first = first or (figures["seconds"], theta)
         figures["times the first"] = round(figures["seconds"] / first[0], 2)
@@ -152,7 +154,25 @@ def _note(figures: dict[str, Any]) -> str:
     )
 
 
-def contender(file: str, master: str, folder: Path, judgments: int, features: str = "") -> dict[str, Any]:
+def divided(folder: Path, rows: int, items: int, most: int, masters: list[str]) -> None:
+    """Measure the default fit of one query, which no task of Spark may hold, by each contender."""
+    print(json.dumps(machine()), flush=True)
+    log = write_queries(folder / f"one-query-{rows}-{items}.parquet", rows, 1, items)
+    features = write_features(folder / f"features-1-{items}.parquet", 1, items)
+    for master, figures in fitted(log, features, folder, masters, rows, most):
+        print(json.dumps({"divided": master, "judgments": rows, "items": items, **figures}), flush=True)
+
+
+def divided_fit(file: str, features: str, model: str, master: str, most: int) -> None:
+    """Fit with nothing named on Spark, whose tasks hold so many distinct judgments of a query."""
+    from concordant.spark import fit
+
+    save_model(fit(file, features, master=master, most=most), model)
+
+
+def contender(
+    file: str, master: str, folder: Path, judgments: int, features: str = "", most: int = 0
+) -> dict[str, Any]:
     """Rank (or, with features, fit) once; seconds, seconds of the processor, memory and what was shuffled."""
     environment = dict(os.environ)
     work = ["fit", "-f", features, "-m", str(folder / "model")] if features else ["rank", "--interval", "none"]
@@ -162,6 +182,9 @@ def contender(file: str, master: str, folder: Path, judgments: int, features: st
     elif master != "duckdb":
         environment |= settings(folder)
         arguments += ["--engine", "spark", "--master", master]
+        if most:
+            given = [file, features, str(folder / "model"), master, str(most)]
+            arguments = [sys.executable, "-m", "benchmarks.spark_scale", "divided-fit", *given]
     if not features:
         arguments += ["-o", str(folder / "ranking.parquet")]
     begin = time.perf_counter()
@@ -303,6 +326,11 @@ if __name__ == "__main__":
     elif sys.argv[1] == "query":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local-cluster[2,1,2048]"])
+    elif sys.argv[1] == "divided":
+        rows, items, most = (int(float(each)) for each in sys.argv[3:6])
+        divided(Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"])
+    elif sys.argv[1] == "divided-fit":
+        divided_fit(*sys.argv[2:6], most=int(sys.argv[6]))
     elif sys.argv[2:3] and sys.argv[2] in FLOORS:
         floor(*sys.argv[1:4], output=sys.argv[5])
     else:

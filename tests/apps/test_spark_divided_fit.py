@@ -11,10 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from concordant.errors import InputError, UsageError
 from concordant.io.read import read
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.targets import informed
+from concordant.preferences import sampling
+from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.sampling import label_keys
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
@@ -22,7 +27,8 @@ if not why_not():
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_chosen import Choosing
     from concordant.apps.spark.learning_held import Sums, _Making, objects, pieces
-    from concordant.apps.spark.learning_slices import _Cutting, _Firsts, _Gathering, _labels
+    from concordant.apps.spark.learning_passes import Dealing
+    from concordant.apps.spark.learning_slices import Winners, _Cutting, _Firsts, _Gathering, _labels, begins
 
 Table = dict[str, Any]
 FEATURES = ("x", "y", "z")
@@ -112,7 +118,7 @@ def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, s
         gathering = _Gathering(making, firsts.items, query, bucket)
         slices = [gathering.made(at, pieces_of, table) for at, pieces_of in cut.items()]
         bucket += max(cut) + 1
-        made += slices
+        made += [each for each in slices if each is not None]
     return Here(made), normaliser
 
 
@@ -147,7 +153,7 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert all(str(note) in told for note in notes)
 
 
-@pytest.mark.parametrize("name", ["one query", "beside small ones"])
+@pytest.mark.parametrize("name", ["τ² given", "beside small ones"])
 def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant.apps.spark import learning_slices
     from concordant.spark import fit
@@ -155,21 +161,96 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
     monkeypatch.setattr(learning_slices, "SHARE", 150)
     (log, rows), params, _ = CASES[name]
-    if name == "one query":
+    if name == "τ² given":  # and no column of queries
         log, rows = ({key: values for key, values in table.items() if key != "query"} for table in (log, rows))
     plain = AggregationRanker(**params).fit(rows, read(log))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
     ours = fit(AggregationRanker(**params), *frames, most=110)
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=0, atol=1e-9 * np.abs(plain.coef_).max())
-    for key in ("tau2", "prior_ridge", "ridge", "rows", "queries", "structure"):
-        assert ours.status_[key] == pytest.approx(plain.status_[key], rel=1e-12), key
-    gates = ([each["candidates"] for each in one.status_["gate"]] for one in (ours, plain))
-    for one, other in zip(*map(sum, gates, ([], [])), strict=True):
-        assert one == pytest.approx(other, abs=1e-12)
-    assert ours.cv_.best == plain.cv_.best
-    np.testing.assert_allclose(ours.cv_["loss"], plain.cv_["loss"], rtol=1e-12)
-    what = "the log: " if name == "one query" else "query 'large': "
+    for key in ("tau2", "ridge", "rows", "queries", "structure", "target"):
+        assert ours.status_[key] == plain.status_[key], key
+    assert ours.status_["prior_ridge"] == pytest.approx(plain.status_["prior_ridge"], rel=1e-12)
+    for one, other in zip(ours.status_.get("gate", []), plain.status_.get("gate", []), strict=True):
+        for mine, theirs in zip(one["candidates"], other["candidates"], strict=True):
+            assert mine == pytest.approx(theirs, abs=1e-12)
+    assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == (name != "τ² given")
+    if hasattr(plain, "cv_"):
+        assert ours.cv_.best == plain.cv_.best
+        np.testing.assert_allclose(ours.cv_["loss"], plain.cv_["loss"], rtol=1e-12)
+    what = "the log: " if name == "τ² given" else "query 'large': "
     divided = [note for note in ours.status_["notes"] if "divided among tasks by their pairs" in str(note)]
     assert len(divided) == 1 and str(divided[0]).startswith(what) and "slices)" in str(divided[0])
     others = [note for note in ours.status_["notes"] if note not in divided and "distinct judgments" not in str(note)]
     assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]
+
+
+@pytest.mark.parametrize(("shares", "size"), [(1, 10**6), (2, 90), (5, 1)])
+def test_the_cut_changes_nothing(shares: int, size: int) -> None:
+    """Folds are dealt by the place of a judgment among all, wherever it lies: the fit is the same to rounding."""
+    (usual, _, _, curve), _ = learned("beside small ones")
+    (theta, _, _, other), plain = learned("beside small ones", shares, size)
+    np.testing.assert_allclose(theta, usual, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(theta, plain.coef_standardised_, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(other["loss"], curve["loss"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ties", "clusters", "weights"])
+@pytest.mark.parametrize("cards", [1 << 22, 7])
+def test_folds_of_slices_are_those_of_the_query(name: str, cards: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every distinct judgment each fold holds out as many as in memory, many equal ones dealt without a shuffle."""
+    monkeypatch.setattr(sampling, "CARDS", cards)
+    (log, rows), _, (label,) = CASES[name]
+    log = {key: [*values, *values[:1] * 700] for key, values in log.items()}  # one judgment many times
+    prefs = read(log, **({"cluster": "annotator"} if "annotator" in log else {}))
+    held, _ = here(prefs, rows, (label,), 3, 40)
+    slices = [each for each in held.objects if each.slice is not None]
+    distinct = {0: sum(each.prefs.distinct for each in slices)}
+    places = begins(Here(slices).sums(Winners(4, distinct)))
+    none = np.zeros(0, np.uint64)
+    dealing = Dealing(4, 5, frozenset(["judgments"]), True, {}, none, distinct, places)
+    dealt = Here(slices).changed(dealing).objects
+    for fold, part in enumerate(prefs.select([label]).folds(4, seed=5)):
+        mine: Preferences = sum((each.left_out(("judgments", fold)) for each in dealt), Preferences.empty())
+        assert mine.select([label]) == part.select([label])  # without what is declared
+
+
+def test_a_sample_without_the_divided_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the queries that are drawn first are pairs enough, the two numbers are theirs."""
+    monkeypatch.setattr(informed, "SAMPLE", 12)
+    (log, _), _, divided = CASES["beside small ones"]
+    prefs = read(log)
+    order = informed.drawn_queries(label_keys(prefs.queries, 0), Batch.whole(prefs).graphs.pairs.sizes)
+    assert prefs.queries.codes_of(list(divided))[0] not in order
+    (theta, how, _, _), plain = learned("beside small ones")
+    np.testing.assert_allclose(theta, plain.coef_standardised_, rtol=0, atol=1e-9)
+    assert how.prior["tau2"] == plain.status_["tau2"]
+
+
+def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the driver's, and refused by name where that could not hold it."""
+    from concordant.spark import fit
+
+    log, rows = CASES["beside small ones"][0]
+    frames = [spark.createDataFrame(pa.table(table)) for table in (log, rows)]
+    monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
+    asked: list[dict[str, Any]] = [{"target": "ndcg@3"}, {"order": 5}, {"gain": "2^s-1"}, {"structure": "auto"}]
+    for params in asked:
+        said = r"query 'large' has \d+ distinct judgments.*a linear scorer is fitted by the aggregation that is taken"
+        with pytest.raises(UsageError, match=said):
+            fit(AggregationRanker(**params), *frames, most=100)
+    monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)
+    with pytest.raises(UsageError, match=r"an item of query 'large' has \d+ distinct judgments against others"):
+        fit(*frames, most=25)
+
+
+def test_lacking_features_are_said_once() -> None:
+    (log, rows), _, divided = CASES["beside small ones"]
+    prefs = read(log)
+    gone = {key: values[:-2] for key, values in rows.items()}
+    with pytest.raises(InputError) as plain:
+        AggregationRanker().fit(gone, prefs)
+    held, normaliser = here(prefs, gone, divided, 3, 40)
+    choosing = Choosing(AggregationRanker(), "comparisons", held, normaliser)  # type: ignore[arg-type]
+    with pytest.raises(InputError) as ours:
+        choosing.learned(None, len(gone["item"]))  # type: ignore[arg-type]
+    assert str(ours.value) == str(plain.value)

@@ -110,7 +110,7 @@ TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
-(``splitting``) or worked on by the driver."""
+(``splitting``, ``learning_slices``) or worked on by the driver."""
 HERE = 1 << 24
 """Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
 BUCKETS = 1 << 14
@@ -398,6 +398,9 @@ class JudgedQueries:
                 Setting("structure", "bradley-terry"),
                 ", comparisons, ties half a win, no covariates) and no intervals are asked for (",
                 Setting("interval", "none"),
+                "), and a linear scorer is fitted by the aggregation that is taken where nothing is named, judged by "
+                "pairs (",
+                Setting("target", "pairwise"),
                 ")",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))

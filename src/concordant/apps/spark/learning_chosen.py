@@ -2,6 +2,9 @@
 
 What is done is what ``AggregationRanker`` does in memory, step by step; what crosses queries is added up in tasks.
 The two numbers of the prior are chosen on a sample of whole queries (32,768 judged pairs), which comes to the driver.
+
+A query that no task can hold is slices (``learning_slices``) where all that is asked of it are sums over its pairs; in
+the sample it is sums as well (``learning_numbers``).
 """
 
 from __future__ import annotations
