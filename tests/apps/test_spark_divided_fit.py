@@ -241,6 +241,9 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)
     with pytest.raises(UsageError, match=r"an item of query 'large' has \d+ distinct judgments against others"):
         fit(*frames, most=25)
+    odd = {key: [*values[:-1], "maybe" if key == "outcome" else values[-1]] for key, values in log.items()}
+    with pytest.raises(InputError, match="maybe"):
+        fit(odd, frames[1], most=100, session=spark)
 
 
 def test_lacking_features_are_said_once() -> None:

@@ -220,7 +220,8 @@ class SparkSums(TargetSums):
         if not several_passes(ranker, kind):
             return super().learned(ranker, kind)
         table, fitted, rows, said = self._prepared(ranker._normaliser())
-        choosing = Choosing.of(ranker, kind, self.judged, table, fitted, rows)
+        with self.judged.explained():
+            choosing = Choosing.of(ranker, kind, self.judged, table, fitted, rows)
         try:
             with self.judged.explained():
                 theta, how, notes, curve = choosing.learned(table, rows)

@@ -42,9 +42,11 @@ from concordant.apps.spark.learning_slices import (
     Winners,
     bare,
     begins,
+    divides,
     fitted,
     log_odds,
     sliced,
+    with_divided,
 )
 from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.learning.features.matrix import Alignment
@@ -87,14 +89,6 @@ def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
     """The equations with all weights times a factor."""
     names = ("gram", "moment", "squares", "level", "total")
     return replace(equations, **{name: getattr(equations, name) * factor for name in names})
-
-
-def divides(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> bool:
-    """Whether all that a fit asks of a query is a sum over its pairs: the usual aggregation, judged by pairs."""
-    tried, _, beyond = ranker._to_try(kind, 1, ranker._informed(kind), "cascade")
-    if not beyond or tried[0].order != "all" or ranker.structure_options:
-        return False
-    return judged.compared and not judged.checks.layout.covariates and not Target.of(ranker.target, kind).of_lists
 
 
 HERE = -1
@@ -506,7 +500,7 @@ class Choosing:
         ]
         sums = self._judged(trials, "choosing the ridge")
         if by_query:
-            sums = self._with_divided(sums, cv, last)
+            sums = with_divided(sums, self.divided, cv, last)
         losses = self._checked(sums, cv)
         curve = Curve.of([{**plan.row, "ridge": ridge} for ridge in ridges], losses, str(self.target))
         if by_query:
@@ -518,17 +512,6 @@ class Choosing:
         best = int(curve["loss"].argmin())
         gaps = self._differences(sums, cv, best, last)
         return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error + ROUNDING))
-
-    def _with_divided(self, sums: Sums, cv: list[Split], reference: int) -> Sums:
-        """Add divided queries to what is summed over queries."""
-        for query in self.divided:
-            for split in cv:
-                if own := sums.get(("divided", query, split)):
-                    apart, weight = own["lost"] - own["lost"][reference], own["weight"]
-                    more = {"queries": 1, "apart": apart, "products": np.outer(apart, apart)}
-                    more |= {"with weight": weight * apart, "weights": weight**2}
-                    sums += Sums({(split, name): value for name, value in more.items()})
-        return sums
 
     def _differences(self, sums: Sums, splits: list[Split], of: int, reference: int) -> list[Difference]:
         """Loss of each scorer less that of one of them over all folds, as ``Judges.difference``."""

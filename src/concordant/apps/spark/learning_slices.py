@@ -9,8 +9,9 @@ Scores of the query are Newton's: on the driver, with gradients and products wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ from concordant.apps.spark.learning_held import (
 from concordant.apps.spark.partitioning import BUCKET
 from concordant.apps.spark.splitting import SHARE, SummedSystem, Union, by_pairs
 from concordant.errors import UsageError
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.target import Target
 from concordant.learning.solvers.least_squares import products
 from concordant.learning.targets.mean_targets import Targets
 from concordant.preferences.counted import declare
@@ -58,6 +61,14 @@ Part = tuple[int, Split]
 Graph = tuple[int, Split, float]
 """Those, and the precision of the prior of the scores."""
 SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
+
+
+def divides(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> bool:
+    """Whether all that a fit asks of a query is a sum over its pairs: the usual aggregation, judged by pairs."""
+    tried, _, beyond = ranker._to_try(kind, 1, ranker._informed(kind), "cascade")
+    if not beyond or tried[0].order != "all" or ranker.structure_options:
+        return False
+    return judged.compared and not judged.checks.layout.covariates and not Target.of(ranker.target, kind).of_lists
 
 
 # -- making them ---------------------------------------------------------------------------------------------------
@@ -141,33 +152,39 @@ def sliced(
     None where it has no judgments. Errors (UsageError): an item with more judgments than a task holds.
     """
     shares, _, tasks = by_pairs(judged, label, _same)
-    with stage("counting pairs"):
-        found = summed(shares, _labels, tasks)
-        if not found:
-            shares.unpersist()
-            return None
-        firsts = _Firsts(found["items"])
-        number = summed(shares, firsts, tasks)["first"]
-    if number.max() > judged.most:
+    try:
+        with stage("counting pairs"):
+            found = summed(shares, _labels, tasks)
+            if not found:
+                shares.unpersist()
+                return None
+            queries, firsts = found["queries"].labels, _Firsts(found["items"])
+            cutting = _cutting(judged, label, firsts, summed(shares, firsts, tasks)["first"])
+    except BaseException:
         shares.unpersist()
-        what = "the log" if label is None else f"query {label!r}"
-        raise UsageError(
-            f"{judged.name}: an item of {what} has {int(number.max()):,} distinct judgments against others, and a task "
-            f"holds {judged.most:,}: a query is divided by its items; leave out clusters, or fit it on one machine"
-        )
-    slice_of = np.unique((np.cumsum(number) - number) // min(SHARE, judged.most), return_inverse=True)[1]
-    cutting = _Cutting(firsts, slice_of.astype(np.int32))
-    slices = int(slice_of.max()) + 1
+        raise
+    slices = int(cutting.slice_of.max()) + 1
+    rows = of_items(judged, features, queries, firsts.items.labels).drop("file", "block", "row")
+    theirs = rows.withColumn(BUCKET, fn.explode(fn.sequence(fn.lit(0), fn.lit(slices - 1))))
     cut = shares.mapInArrow(cutting, from_arrow_schema(SENT))
-    rows = of_items(judged, features, found["queries"].labels, firsts.items.labels).drop("file", "block", "row")
-    numbers = fn.sequence(fn.lit(0), fn.lit(slices - 1))
-    theirs = rows.withColumn(BUCKET, fn.explode(numbers))
     gathering = _Gathering(making, firsts.items, query, first)
     ours, others = (each.repartitionById(slices, BUCKET).groupBy(BUCKET) for each in (cut, theirs))
     made = ours.cogroup(others).applyInArrow(
         lambda key, one, other: gathering(key, one, other), from_arrow_schema(PIECES)
     )
     return made, slices, shares
+
+
+def _cutting(judged: JudgedQueries, label: Any, firsts: _Firsts, number: Ints) -> _Cutting:
+    """Where a query is cut, by the number of distinct judgments that each item is the first of."""
+    if number.max() > judged.most:
+        what = "the log" if label is None else f"query {label!r}"
+        raise UsageError(
+            f"{judged.name}: an item of {what} has {int(number.max()):,} distinct judgments against others, and a task "
+            f"holds {judged.most:,}: a query is divided by its items; leave out clusters, or fit it on one machine"
+        )
+    slice_of = np.unique((np.cumsum(number) - number) // min(SHARE, judged.most), return_inverse=True)[1]
+    return _Cutting(firsts, slice_of.astype(np.int32))
 
 
 # -- dealing them --------------------------------------------------------------------------------------------------
@@ -370,3 +387,14 @@ class Scored:
         one, zero, weight = np.ones(1, np.int64), np.zeros(1, np.int64), np.array([1.0 / size])
         start = np.array([0, size])
         return Targets(start, self.value, np.zeros(size), weight, one, zero, one > 0, None, int(self.stopped))
+
+
+def with_divided(sums: Sums, queries: Iterable[int], folds: Iterable[Split], reference: int) -> Sums:
+    """Add divided queries to what is summed over queries, each of them held out by one of the folds."""
+    for query, split in product(queries, folds):
+        if own := sums.get(("divided", query, split)):
+            apart, weight = own["lost"] - own["lost"][reference], own["weight"]
+            more = {"queries": 1, "apart": apart, "products": np.outer(apart, apart)}
+            more |= {"with weight": weight * apart, "weights": weight**2}
+            sums = sums + Sums({(split, name): value for name, value in more.items()})
+    return sums
