@@ -1,5 +1,5 @@
 # docker build -t concordant . && docker run --rm -v "$PWD:/data" concordant rank votes.csv
-# With a model: docker run --rm -p 8000:8000 -v "$PWD:/data" concordant serve model --host 0.0.0.0
+# With a model: docker run --rm -p 8000:8000 -v "$PWD:/data" concordant serve --model model --host 0.0.0.0
 FROM python:3.13-slim AS built
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./

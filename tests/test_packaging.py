@@ -9,6 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -16,6 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import concordant
+from concordant.apps.commands import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "src" / "concordant" / "apps" / "data"
@@ -141,6 +143,18 @@ def test_the_image_copies_what_is_there_and_is_not_run_as_root() -> None:
     assert all((ROOT / name).exists() and f"!{name}" in let_in for name in taken)
     after = lines[max(place for place, line in enumerate(lines) if line.startswith("FROM ")) :]
     assert [line for line in after if line.startswith("USER ")] == ["USER 10001"]
+
+
+@pytest.mark.parametrize("place", ["Dockerfile", "docs/install.md"])
+def test_the_commands_shown_for_the_image_can_be_given(place: str) -> None:
+    shown = re.findall(r" concordant ([a-z]+)((?: [^`|;&\n]+)?)", (ROOT / place).read_text(encoding="utf-8"))
+    known = click.Context(cli)
+    given = [(name, words.split()) for name, words in shown if name in cli.list_commands(known)]
+    assert given
+    for name, words in given:
+        command = cli.get_command(known, name)
+        assert command is not None
+        command.make_context(name, words)  # says so where an option is missing or unknown
 
 
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:

@@ -22,7 +22,7 @@ from concordant.learning.features.reading import read_features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.preferences import Preferences
 from running import exit_status
-from spark_session import spark_tests
+from spark_session import classic, spark_tests
 
 pytestmark = spark_tests
 
@@ -352,38 +352,35 @@ def test_targets_are_of_one_aggregation(spark: Any) -> None:
 
 
 def test_targets_for_a_distributed_trainer(spark: Any) -> None:
-    """The targets are those of memory, and XGBoost's own trainer on Spark learns from them."""
-    pytest.importorskip("xgboost")
-    from xgboost.spark import SparkXGBRegressor
-
+    """The targets are those of memory."""
     from concordant.learning.targets.mean_targets import mean_targets
     from concordant.spark import targets
 
     prefs = read(votes())
-    found = targets(framed(spark, votes(), 3), structure="bradley-terry", order=5, session=spark).cache()
     made = mean_targets(prefs, "bradley-terry", order=5)
     query = np.repeat(np.arange(len(prefs.queries)), np.diff(made.start))
     where = zip(prefs.queries.take(query).to_pylist(), prefs.items.take(prefs.members[1]).to_pylist(), strict=True)
     weight = made.weight[query] / made.weight[query].mean()
     plain = dict(zip(where, zip(made.centred(), weight, strict=True), strict=True))
-    there = found.collect()
+    there = targets(framed(spark, votes(), 3), structure="bradley-terry", order=5, session=spark).collect()
     assert {(row["query"], row["item"]) for row in there} == plain.keys()
     for row in there:
         assert (row["target"], row["weight"]) == pytest.approx(plain[row["query"], row["item"]], abs=1e-12)
-    rows = features()
-    table = spark.createDataFrame(
-        pa.table({name: rows[name] for name in ("query", "item", "B", "constant", "of query")})
-    )
+
+
+@classic
+def test_xgboosts_own_trainer_on_spark_learns_from_targets(spark: Any) -> None:
+    pytest.importorskip("xgboost")
+    from xgboost.spark import SparkXGBRegressor
+
+    from concordant.spark import targets
+
+    found = targets(framed(spark, votes(), 3), structure="bradley-terry", order=5, session=spark)
+    rows, names = features(), ["B", "constant", "of query"]
+    table = spark.createDataFrame(pa.table({name: rows[name] for name in ("query", "item", *names)}))
     joined = found.join(table, ["query", "item"])
-    trainer = SparkXGBRegressor(
-        features_col=["B", "constant", "of query"],
-        label_col="target",
-        weight_col="weight",
-        num_workers=1,
-        n_estimators=5,
-        max_depth=3,
-    )
-    trees = trainer.fit(joined)
+    where = {"features_col": names, "label_col": "target", "weight_col": "weight"}
+    trees = SparkXGBRegressor(**where, num_workers=1, n_estimators=5, max_depth=3).fit(joined)
     guess = np.array([row["prediction"] for row in trees.transform(joined).select("prediction").collect()])
     assert np.ptp(guess) > 0.1
 

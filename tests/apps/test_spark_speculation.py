@@ -55,6 +55,8 @@ def _left(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """Return the folder of what was written on two hosts, one of them slow, and what Spark did."""
+    from concordant.io.engines.spark_session import AS_CONNECT
+
     rng = np.random.default_rng(0)
     folder = tmp_path_factory.mktemp("speculation")
     (folder / "log").mkdir()
@@ -71,7 +73,8 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     program = subprocess.Popen(
         [sys.executable, str(PROGRAM), str(folder / "log"), str(folder / "features.parquet"), str(folder)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env=os.environ | {"CONCORDANT_SPECULATION": str(folder), "OMP_NUM_THREADS": "1"},
+        env={name: value for name, value in os.environ.items() if name not in AS_CONNECT}
+        | {"CONCORDANT_SPECULATION": str(folder), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     try:
         said, errors = program.communicate(timeout=600)

@@ -47,6 +47,10 @@ SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:I?B)?", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 BRIEF = "-XX:TieredStopAtLevel=1"
 """An option of Java for short work: nothing is compiled twice, which else takes as much time as the work."""
+REMOTE = "SPARK_REMOTE"
+"""The variable that names a server of Spark Connect to whoever names no master."""
+AS_CONNECT = (REMOTE, "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE")
+"""Variables by which PySpark takes a session for one of Spark Connect, whatever its master; children inherit them."""
 SMALLEST = 512
 """MiB that a JVM of Spark needs to begin (it asks for 1.5 times 300 MB)."""
 
@@ -74,7 +78,10 @@ def session(
     patience: float = PATIENCE,
     brief: bool = False,
 ) -> SparkSession:
-    """Return the active Spark session, or make one for a master (default: all cores of this machine).
+    """Return the active Spark session, or make one for a master.
+
+    Without a master it is the server of Spark Connect that the variable SPARK_REMOTE names, else all cores of this
+    machine; a master that is named counts before that variable.
 
     A session that is active already is used as it is; it is never stopped and none of its settings are changed. One
     that is made here writes its log nowhere and ends with the process. ``memory_limit`` ('4GB') and ``threads`` are
@@ -94,9 +101,13 @@ def session(
         elif wanted not in (_Made.settings, (None, None, None)):
             raise UsageError(f"a Spark session was made for {_said(*_Made.settings)} already; stop it first")
         return active
+    if master is None and os.environ.get(REMOTE, "").startswith("sc://"):
+        master = os.environ[REMOTE]
     if master is not None and str(master).startswith("sc://"):
         _Made.session, _Made.settings = _remote(master, memory_limit, threads, patience), wanted
         return _Made.session
+    for name in AS_CONNECT:
+        os.environ.pop(name, None)
     settings = _settings(master, memory_limit, threads)
     if LOCAL.fullmatch(settings["spark.master"]):
         patience = max(patience, AT_HOME)
@@ -122,7 +133,8 @@ def is_connect(session: Any) -> bool:
 
 def _active() -> SparkSession | None:
     """Return the session that this thread or, failing that, this process works with."""
-    found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    with without_pandas_warning():
+        found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if found is None or is_connect(found):
         return found
     return found if found.sparkContext._jsc is not None else None
