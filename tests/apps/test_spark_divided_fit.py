@@ -28,7 +28,16 @@ if not why_not():
     from concordant.apps.spark.learning_chosen import Choosing
     from concordant.apps.spark.learning_held import Sums, _Making, objects, pieces
     from concordant.apps.spark.learning_passes import Dealing
-    from concordant.apps.spark.learning_slices import Winners, _Cutting, _Firsts, _Gathering, _labels, begins
+    from concordant.apps.spark.learning_slices import (
+        Cuts,
+        Winners,
+        _Cutting,
+        _Ends,
+        _Gathering,
+        _labels,
+        _Seconds,
+        begins,
+    )
 
 Table = dict[str, Any]
 FEATURES = ("x", "y", "z")
@@ -106,16 +115,17 @@ def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, s
         place = (whole.winner + whole.loser + whole.winner * whole.loser) % shares  # type: ignore[attr-defined]
         parts = [np.flatnonzero(place == share) for share in range(shares) if (place == share).any()]
         own = [keep(whole, at, whole.count[at], whole.declared) for at in parts]
-        firsts = _Firsts(sum(map(_labels, own), Sums())["items"])
-        number = sum(map(firsts, own), Sums())["first"]  # type: ignore[arg-type]
-        slice_of = np.unique((np.cumsum(number) - number) // size, return_inverse=True)[1]
-        cutting = _Cutting(firsts, slice_of.astype(np.int32))
+        ends = _Ends(sum(map(_labels, own), Sums())["items"])
+        number = sum(map(ends, own), Sums())["number"]  # type: ignore[arg-type]
+        some = np.flatnonzero(number > size)
+        of_pairs = sum(map(_Seconds(ends, some), own), Sums())["number"] if len(some) else np.zeros((0, len(number)))
+        cutting = _Cutting(ends, Cuts.of(number, some, of_pairs, size))
         cut: dict[int, list[Any]] = {}
         for source, part in enumerate(own):
             for batch in cutting(pieces(source, part)):
                 found = objects(iter([batch.select(["bucket", "left", "piece"])]))
                 cut.setdefault(int(batch[0][0].as_py()), []).extend(each for _, each in found)
-        gathering = _Gathering(making, firsts.items, query, bucket)
+        gathering = _Gathering(making, ends.items, query, bucket)
         slices = [gathering.made(at, pieces_of, table) for at, pieces_of in cut.items()]
         bucket += max(cut) + 1
         made += [each for each in slices if each is not None]
@@ -239,8 +249,8 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)
-    with pytest.raises(UsageError, match=r"an item of query 'large' has \d+ distinct judgments against others"):
-        fit(*frames, most=25)
+    with pytest.raises(UsageError, match=r"a pair of items of query 'large' has 3 distinct judgments, and a task"):
+        fit(*frames, most=2)
     odd = {key: [*values[:-1], "maybe" if key == "outcome" else values[-1]] for key, values in log.items()}
     with pytest.raises(InputError, match="maybe"):
         fit(odd, frames[1], most=100, session=spark)

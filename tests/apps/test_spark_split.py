@@ -21,6 +21,7 @@ if not why_not():
     from concordant import spark as cs
     from concordant.apps.spark import frames, splitting
     from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.learning_held import objects
     from concordant.apps.spark.ranking import ranked, ranking_of
 
 
@@ -112,6 +113,21 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_allclose(
         made["weight"].to_numpy(), known.spread(known.weight) / known.spread(known.weight).mean()
     )
+
+
+@pytest.mark.parametrize("query", [True, False])
+def test_rows_of_a_pair_come_to_one_share_and_pairs_to_many(spark: Any, query: bool) -> None:
+    log = votes(20, 300)
+    log = log if query else {name: values for name, values in log.items() if name != "query"}
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=30)
+    frame, shares, _ = splitting.by_pairs(judged, judged.large[0], splitting.share_of)
+    found = [share for _, share in objects(iter(frame.toArrow().to_batches()))]
+    frame.unpersist()
+    prefs = cc.read(log).select(["large"]) if query else cc.read(log)
+    assert 5 < len(found) <= shares
+    assert sum(share.judgments for share in found) == len(prefs)
+    pairs = [{*zip(*(one.items.take(end) for end in (one.first, one.second)), strict=True)} for one in found]
+    assert sum(map(len, pairs)) == len(set().union(*pairs)) == len(Batch.whole(prefs).graphs.first)
 
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,15 @@
 """A query that no task can hold, in a fit of several passes: slices with features, and its targets from sums over them.
 
 All judgments of a pair are in one slice, and a slice has all items of the query as nodes. So whatever is a sum over
-pairs or judgments is done by slices as by whole queries. Pairs go to slices by ranges of their first item: the place
-of a judgment among all of the query, by which folds are dealt, then follows from counts of each slice's winners.
+pairs or judgments is done by slices as by whole queries. Slices are ranges of the pairs in their order: the place of a
+judgment among all of the query, by which folds are dealt, then follows from counts of each slice's winners.
 
 Scores of the query are Newton's: on the driver, with gradients and products with the Hessian from the slices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -81,31 +81,74 @@ def _labels(prefs: Preferences) -> Sums:
 
 
 @dataclass(frozen=True)
-class _Firsts:
-    """How many distinct judgments have each item as the first of their pair."""
+class _Ends:
+    """The pairs of judgments, first item and second, by the codes of items among all of the query."""
 
     items: Union
 
-    def __call__(self, prefs: Comparisons) -> Sums:
-        return Sums(first=np.bincount(self.of(prefs), minlength=len(self.items.labels)))
-
-    def of(self, prefs: Comparisons) -> NDArray[np.int32]:
-        """The first item of the pair of each judgment, by its code among all of the query."""
+    def of(self, prefs: Comparisons) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         own = self.items.labels.codes_of(prefs.items.values)
-        return np.asarray(np.minimum(own[prefs.winner], own[prefs.loser]), np.int32)
+        winner, loser = own[prefs.winner], own[prefs.loser]
+        return np.minimum(winner, loser), np.maximum(winner, loser)
+
+    def __call__(self, prefs: Comparisons) -> Sums:
+        """How many distinct judgments have each item as the first of their pair."""
+        return Sums(number=np.bincount(self.of(prefs)[0], minlength=len(self.items.labels)))
+
+
+@dataclass(frozen=True)
+class _Seconds:
+    """How many of them have each second item, of some first ones; shape (first ones, items)."""
+
+    ends: _Ends
+    some: Ints
+
+    def __call__(self, prefs: Comparisons) -> Sums:
+        first, second = self.ends.of(prefs)
+        size = len(self.ends.items.labels)
+        place = np.minimum(np.searchsorted(self.some, first), len(self.some) - 1)
+        here = self.some[place] == first
+        counts = np.bincount(place[here] * size + second[here], minlength=len(self.some) * size)
+        return Sums(number=counts.reshape(len(self.some), size))
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """In which slice each pair is: slices are ranges of the pairs in their order, first item and then second."""
+
+    unit: Ints
+    """Of each first item where its units begin, one for all of its pairs or one for each second item."""
+    several: NDArray[np.bool_]
+    slice_of: NDArray[np.int32]
+    """Of each unit."""
+
+    @classmethod
+    def of(cls, number: Ints, some: Ints, of_pairs: Ints, most: int) -> Cuts:
+        """Cut at about so many judgments; ``of_pairs`` are the numbers of each second item of ``some`` first ones."""
+        size = len(number)
+        several = np.zeros(size, bool)
+        several[some] = True
+        units = Ragged.of_sizes(np.where(several, size, 1))
+        count = np.zeros(int(units.start[-1]), np.int64)
+        count[units.first[~several]] = number[~several]
+        count[units.spread(several)] = of_pairs.ravel()
+        slice_of = np.unique((np.cumsum(count) - count) // most, return_inverse=True)[1]
+        return cls(units.first, several, slice_of.astype(np.int32))
+
+    def __call__(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.int32]:
+        return self.slice_of[self.unit[first] + np.where(self.several[first], second, 0)]
 
 
 @dataclass(frozen=True)
 class _Cutting:
     """A task: every share is cut into what belongs to each slice."""
 
-    firsts: _Firsts
-    slice_of: NDArray[np.int32]
-    """Of each item, as the first of pairs."""
+    ends: _Ends
+    cuts: Cuts
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for source, prefs in objects(batches):
-            of = self.slice_of[self.firsts.of(prefs)]
+            of = self.cuts(*self.ends.of(prefs))
             for number in np.unique(of).tolist():
                 rows = np.flatnonzero(of == number)
                 for piece in pieces(number, keep(prefs, rows, prefs.count[rows], prefs.declared[:0])):
@@ -149,7 +192,7 @@ def sliced(
 ) -> tuple[DataFrame, int, DataFrame] | None:
     """Return the slices of a query, in buckets from ``first`` on, how many, and what to free when they are made.
 
-    None where it has no judgments. Errors (UsageError): an item with more judgments than a task holds.
+    None where it has no judgments. Errors (UsageError): a pair with more judgments than a task holds.
     """
     shares, _, tasks = by_pairs(judged, label, _same)
     try:
@@ -158,16 +201,16 @@ def sliced(
             if not found:
                 shares.unpersist()
                 return None
-            queries, firsts = found["queries"].labels, _Firsts(found["items"])
-            cutting = _cutting(judged, label, firsts, summed(shares, firsts, tasks)["first"])
+            queries, ends = found["queries"].labels, _Ends(found["items"])
+            cuts = _cuts(judged, label, ends, lambda work: summed(shares, work, tasks)["number"])
     except BaseException:
         shares.unpersist()
         raise
-    slices = int(cutting.slice_of.max()) + 1
-    rows = of_items(judged, features, queries, firsts.items.labels).drop("file", "block", "row")
+    slices = int(cuts.slice_of.max()) + 1
+    rows = of_items(judged, features, queries, ends.items.labels).drop("file", "block", "row")
     theirs = rows.withColumn(BUCKET, fn.explode(fn.sequence(fn.lit(0), fn.lit(slices - 1))))
-    cut = shares.mapInArrow(cutting, from_arrow_schema(SENT))
-    gathering = _Gathering(making, firsts.items, query, first)
+    cut = shares.mapInArrow(_Cutting(ends, cuts), from_arrow_schema(SENT))
+    gathering = _Gathering(making, ends.items, query, first)
     ours, others = (each.repartitionById(slices, BUCKET).groupBy(BUCKET) for each in (cut, theirs))
     made = ours.cogroup(others).applyInArrow(
         lambda key, one, other: gathering(key, one, other), from_arrow_schema(PIECES)
@@ -175,16 +218,20 @@ def sliced(
     return made, slices, shares
 
 
-def _cutting(judged: JudgedQueries, label: Any, firsts: _Firsts, number: Ints) -> _Cutting:
-    """Where a query is cut, by the number of distinct judgments that each item is the first of."""
-    if number.max() > judged.most:
+def _cuts(judged: JudgedQueries, label: Any, ends: _Ends, counted: Callable[[Any], Ints]) -> Cuts:
+    """Where a query is cut, by how many distinct judgments its pairs have."""
+    size = min(SHARE, judged.most)
+    number = counted(ends)
+    some = np.flatnonzero(number > size)
+    of_pairs = counted(_Seconds(ends, some)) if len(some) else np.zeros((0, len(number)), np.int64)
+    if (most := int(of_pairs.max(initial=0))) > judged.most:
         what = "the log" if label is None else f"query {label!r}"
         raise UsageError(
-            f"{judged.name}: an item of {what} has {int(number.max()):,} distinct judgments against others, and a task "
-            f"holds {judged.most:,}: a query is divided by its items; leave out clusters, or fit it on one machine"
+            f"{judged.name}: a pair of items of {what} has {most:,} distinct judgments, and a task holds "
+            f"{judged.most:,}: a query is divided by its pairs; leave out what tells them apart (clusters, times), or "
+            "fit it on one machine"
         )
-    slice_of = np.unique((np.cumsum(number) - number) // min(SHARE, judged.most), return_inverse=True)[1]
-    return _Cutting(firsts, slice_of.astype(np.int32))
+    return Cuts.of(number, some, of_pairs, size)
 
 
 # -- dealing them --------------------------------------------------------------------------------------------------
@@ -213,7 +260,7 @@ def _of_winners(prefs: Any, cards: Ints) -> Ints:
 
 
 def begins(winners: Mapping[tuple[int, int], Ints]) -> Begins:
-    """Where the cards of every slice begin: judgments stand by winner, then by loser, and slices by the first item."""
+    """Where the cards of every slice begin: judgments stand by winner, then by loser, as their slices do."""
     found: dict[tuple[int, int], tuple[Ints, int]] = {}
     for query in sorted({query for query, _ in winners}):
         numbers = sorted(number for one, number in winners if one == query)

@@ -40,15 +40,18 @@ class TooLarge(InputError):
     """A task met a query that it should not hold; which ones there are is found out in a second pass."""
 
 
-def spread(batches: Iterator[pa.RecordBatch], roles: Sequence[str], counting: bool) -> Iterator[pa.RecordBatch]:
+def spread(
+    batches: Iterator[pa.RecordBatch], roles: Sequence[str], counting: bool, *, by_query: bool = True
+) -> Iterator[pa.RecordBatch]:
     """Pack rows with the columns ``roles`` and ``BUCKET``; with ``counting``, equal rows become one with a count.
 
-    Blocks of which that leaves less than half are counted together before they are sent.
+    Blocks of which that leaves less than half are counted together before they are sent. ``by_query``: whether all
+    rows of a query are of one bucket; else equal rows are.
     """
     held: list[pa.Table] = []
     size = 0
     for block in _blocks(batches):
-        table = _counted(block, roles) if counting else block
+        table = _counted(block, roles, by_query) if counting else block
         if counting and 2 * len(table) < len(block):
             held.append(table)
             size += len(table)
@@ -78,10 +81,10 @@ def _blocks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield _joined(held)
 
 
-def _counted(table: pa.Table, roles: Sequence[str]) -> pa.Table:
+def _counted(table: pa.Table, roles: Sequence[str], by_query: bool) -> pa.Table:
     """Count equal rows: what memory counts, and what hardly any two rows of seem equal by the columns, but are."""
     asked = [*roles]
-    if "query" in asked and pa.types.is_nested(table["query"].type):
+    if not by_query or ("query" in asked and pa.types.is_nested(table["query"].type)):
         asked.append(BUCKET)
     found, rows = memory.count_rows(table, {name: name for name in asked})
     counted = pa.table({**{name: _narrow(found[name]) for name in asked}, ROWS: rows})

@@ -251,7 +251,7 @@ def by_pairs(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]
     one, other = (fn.col(f"`{role}`") for role in judged._sides)
     ends = fn.least(one, other), fn.greatest(one, other)
     bucket = fn.pmod(fn.xxhash64(*ends), fn.lit(shares)).cast("int")
-    packing = partial(spread, roles=judged.frame.columns, counting=True)
+    packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
     packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, from_arrow_schema(PACKED))
     making = _Making(judged.checks, 2 * SHARE, of)
     made = packed.repartition(tasks, BUCKET).groupBy(BUCKET)
