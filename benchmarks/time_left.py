@@ -47,6 +47,8 @@ finally:
 """
 """Run in the place of ``concordant``; ``sys.argv[0]`` names the file of what was said."""
 NEAR = 1.0
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+"""Where the data sets of ``reproduce`` lie."""
 Case = Callable[[Path], list[str]]
 
 
@@ -193,12 +195,17 @@ CASES: dict[str, Case] = {
         "axioms", votes(at, 200, 15, 60_000), _model(at), "-f", features(at, 200, 15, 10)
     ],
     "look": lambda at: ["look", votes(at, 1, 150, 2_000_000)],
-    "doctor": lambda at: ["doctor", votes(at, 1, 60, 2_000_000, 300)],
+    "doctor": lambda at: ["doctor", votes(at, 1, 60, 20_000_000, 300)],
+    "doctor: text": lambda at: ["doctor", votes(at, 1, 60, 10_000_000, 300, form="csv")],
+    "doctor: queries": lambda at: ["doctor", votes(at, 20_000, 20, 8_000_000)],
     "pairs": lambda at: ["pairs", votes(at, 20_000, 15, 1_500_000), "-o", "pairs.parquet"],
     "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
-    "reproduce": lambda _: ["reproduce", "fig2", "--quick", "--output", "found"],
+    **{
+        f"reproduce: {name}": lambda _, name=name: ["reproduce", name, "--quick", "--data", str(DATA), "-o", "found"]  # type: ignore[misc]
+        for name in ("table1", "fig2", "fig4", "images")
+    },
 }  # fmt: skip
 
 

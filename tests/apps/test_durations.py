@@ -130,6 +130,7 @@ COMMANDS = [
     ("judges one.parquet --judge worker", "measuring the judges"),
     ("camps one.parquet --judge worker", "numbers of camps", "finding the camps"),
     ("look one.parquet", "looking"),
+    ("axioms one.parquet ranking.parquet -f features.parquet", "what a linear scorer could do"),
     ("pairs many.parquet -o OUT.parquet", "matching texts", "ordering", "making pairs", "writing OUT.parquet"),
     ("evaluate ranking.parquet one.parquet", "reading ranking.parquet", "foretelling judgments"),
     ("evaluate many.parquet --split random", "dealing parts", "parts held out", "foretelling judgments"),
@@ -153,6 +154,16 @@ def test_a_plan_names_what_the_command_does(
     left = {name: seconds for name, seconds in kept.usual.items() if name not in kept.took}
     assert sum(seconds or 0.0 for seconds in left.values()) <= 0.2 * whole, left
     assert kept.said and None not in kept.said  # once it is known what the log holds
+
+
+def test_doctor_is_one_piece(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    kept = Kept()
+    monkeypatch.setattr(progress, "DELAY", 3600)
+    monkeypatch.setattr(progress, "_whole", lambda: kept)
+    monkeypatch.chdir(folder)
+    main(["doctor", "many.parquet", "--log-format", "json"])
+    assert [*kept.came] == [*kept.plan] == ["looking at many.parquet"], capsys.readouterr().err
+    assert kept.known["rows"] == 4000 and kept.usual["looking at many.parquet"] > 0.3  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 40])

@@ -13,6 +13,7 @@ import pytest
 from concordant.errors import InputError
 from concordant.io.layouts import Reading
 from concordant.io.read import read_log
+from concordant.preferences.values import TEXT, flat
 from value_cases import CASES, Case, check
 
 ENGINES = ("duckdb", "memory")
@@ -47,3 +48,29 @@ def read_or_refusal(case: Case, source: Any, engine: str | None) -> Reading | st
 def test_every_engine_gives_the_truth(case: Case, tmp_path: Path) -> None:
     for name, (source, engine) in sources(case, tmp_path).items():
         check(case, read_or_refusal(case, source, engine), name)
+
+
+# -- columns in chunks -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize("how", ["plain", "one dictionary", "a dictionary each", "with repeats and gaps"])
+def test_how_a_column_is_cut_does_not_matter(kind: pa.DataType, how: str) -> None:
+    words = [["b", None, "a"], [], ["a", "c"], ["b", "b"]]
+    if how == "plain":
+        column = pa.chunked_array([pa.array(part, kind) for part in words])
+    elif how == "with repeats and gaps":
+        if pa.types.is_string_view(kind):
+            kind = pa.string()
+        dictionary = pa.array(["a", "b", None, "b", "c"], kind)
+        codes = [[3, 2, 0], [], [0, 4], [1, 3]]
+        parts = [pa.DictionaryArray.from_arrays(pa.array(part, pa.int8()), dictionary) for part in codes]
+        column = pa.chunked_array(parts)
+    else:
+        texts = pa.chunked_array([pa.array(part, pa.string()) for part in words])
+        parts = texts.dictionary_encode().chunks
+        if how == "a dictionary each":
+            parts = [pa.array(part, pa.string()).dictionary_encode() for part in words]
+        column = pa.chunked_array(parts)
+    found = flat(column)
+    assert isinstance(found, pa.DictionaryArray) and found.type == TEXT
+    assert found.to_pylist() == [word for part in words for word in part]
+    assert sorted(found.dictionary.to_pylist()) == ["a", "b", "c"]

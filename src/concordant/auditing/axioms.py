@@ -29,7 +29,7 @@ from concordant.learning.solvers.linear_orders import excluding, fewest_broken, 
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
-from concordant.progress import stage
+from concordant.progress import know, stage
 from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.pair_votes import PairVotes
 from concordant.ranking.shown import html_lines, html_table, in_markdown, markdown_rows
@@ -324,6 +324,8 @@ class _Audit:
     def all(self) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """Yield the row and the worst cases of each axiom."""
         unanimous = self.votes.unanimous(self.least)[self.decided]
+        asked = [float(size) ** 2 for size in (unanimous.sum(), len(unanimous)) if self._asked(int(size))]
+        know(programs=sum(asked))
         yield self._of_pairs("pareto", unanimous)
         yield self._of_pairs("majority", np.ones(len(self.above), bool))
         yield self._winners()
@@ -463,10 +465,15 @@ class _Audit:
             text += "with pareto=None"
             yield Note("winner excluded", text, item=case["item"], where=where, pairs=said)
 
+    def _asked(self, pairs: int) -> bool:
+        """Whether so many pairs are few enough for linear programs."""
+        Z = self.known.features_of_nodes
+        return Z is not None and pairs * Z.shape[1] <= CELLS
+
     def _fewest(self, which: Mask) -> tuple[int, int] | None:
         """How few of some pairs a linear scorer has to break: proven, and found."""
         Z = self.known.features_of_nodes
-        if Z is None or int(which.sum()) * Z.shape[1] > CELLS:
+        if Z is None or not self._asked(int(which.sum())):
             return None
         with stage("what a linear scorer could do"):
             D = rows_between(Z, self.above[which], self.below[which])

@@ -150,7 +150,9 @@ def flat(column: Any) -> pa.Array:
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if is_text(kind):
         if not pa.types.is_dictionary(column.type) and len(chunks) > 1:
-            chunks = column.dictionary_encode().chunks  # one dictionary for all chunks
+            return _fresh(_joined(column.cast(pa.large_string()).dictionary_encode().chunks))
+        if len(chunks) > 1 and all(chunk.dictionary.equals(chunks[0].dictionary) for chunk in chunks):
+            chunks = [_joined(chunks)]
         chunks = [_text_dictionary(chunk) for chunk in chunks]
         if len(chunks) > 1:
             chunks = pa.chunked_array(chunks, TEXT).unify_dictionaries().chunks
@@ -166,8 +168,7 @@ def _text_dictionary(array: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-        return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+        return _fresh(array.dictionary_encode())
     if array.type == TEXT and not array.dictionary.null_count and not repeats(array.dictionary):
         return array
     texts = array.dictionary.cast(pa.large_string())
@@ -175,6 +176,17 @@ def _text_dictionary(array: pa.Array) -> pa.DictionaryArray:
     if texts.null_count or repeats(texts):
         return texts.take(codes).dictionary_encode()
     return pa.DictionaryArray.from_arrays(codes, texts)
+
+
+def _fresh(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Texts that were encoded just now, so that none stands twice in the dictionary."""
+    return pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+
+
+def _joined(chunks: list[pa.DictionaryArray]) -> pa.DictionaryArray:
+    """One array of chunks that have one dictionary."""
+    codes = pa.concat_arrays([chunk.indices for chunk in chunks])
+    return pa.DictionaryArray.from_arrays(codes, chunks[0].dictionary)
 
 
 def repeats(dictionary: pa.Array) -> bool:

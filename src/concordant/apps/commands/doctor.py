@@ -8,6 +8,7 @@ import click
 
 from concordant.apps.commands import COMMANDS
 from concordant.apps.commands.doctor_options import DoctorOptions
+from concordant.apps.commands.durations import looking
 from concordant.apps.commands.options import command_of
 from concordant.apps.commands.output import check_output, plain, write_json
 from concordant.apps.commands.progress import Progress
@@ -21,7 +22,7 @@ def doctor(options: DoctorOptions) -> None:
     output = options.output
     if output is not None:
         check_output(output, options.file, "the file", endings=(".json",))
-    with Progress(options.quiet, f"looking at {options.file}"):
+    with Progress(options.quiet, what := f"looking at {options.file}", looking(what, options.file)):
         seen = examine(options.file, list(COMMANDS), lambda name: command_of(name).option)  # type: ignore[attr-defined]
     if output is not None and seen.usable:
         write_json(seen.to_dict(), output)

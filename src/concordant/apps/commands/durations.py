@@ -9,7 +9,7 @@ in ``plans`` those of logs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,21 @@ def moving(what: str, path: str, each: float = 2e-7) -> dict[str, Cost]:
     """Return the one piece of what reads or writes all of a store: as long as that is large."""
     size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
     return {one_line(what): lambda _: 0.05 + each * size}
+
+
+def looking(what: str, file: str) -> dict[str, Cost]:
+    """Return the one piece of ``doctor``: the rows of a log are counted three times, and some of them read."""
+    row = 1.4e-7 if file.lower().endswith(".parquet") else 4.7e-7
+    return {one_line(what): lambda k: 0.3 + row * k["rows"] + 7e-7 * k["distinct"]}
+
+
+def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
+    """Return the pieces of ``reproduce``: how long an experiment takes only its own steps tell; its figure is drawn."""
+
+    def unknown(_: Mapping[str, float]) -> float:
+        raise KeyError("how long it takes")
+
+    return {what: cost for name in experiments for what, cost in ((name, unknown), (f"drawing {name}", lambda _: 0.8))}
 
 
 def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +18,6 @@ from concordant.ranking.structures import STRUCTURES
 Known = Mapping[str, float]
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
-MANY = 400_000
-"""Judgments from which on pairs are too many for linear programs (``auditing.axioms``)."""
 FEW = 5000
 """The same of an audit (``auditing.audit``)."""
 
@@ -32,6 +31,12 @@ def _orders(k: Known) -> float:
     """What the best orders of all queries cost (``ranking.best_orders``), as if all had as many items."""
     size = k["nodes"] / max(k["queries"], 1.0)
     return float(k["queries"] * (size * 2**size if size <= 12 else 5e4 + 50 * size**2) / 2)
+
+
+def _programs(k: Known) -> float:
+    """The squared numbers of pairs of the two linear programs of an audit of axioms, about, before they are known."""
+    pairs = max(0.5 * (_power(k, 2) - k["nodes"]), 1.0)
+    return float(0.9 * (pairs * -math.expm1(-k["distinct"] / pairs)) ** 2)
 
 
 def _several(k: Known) -> bool:
@@ -190,7 +195,7 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         f"writing {one.output}": lambda k: (1e-7 if one.output.endswith(".parquet") else 1.5e-6) * k["distinct"],
     },
     "AxiomsOptions": lambda one: {
-        "what a linear scorer could do": lambda k: 0.1 + 7e-4 * k["distinct"] * (k["distinct"] < MANY),
+        "what a linear scorer could do": lambda k: 0.1 + 4e-8 * k.get("programs", _programs(k) if one.features else 0),
         "fitting again": lambda k: (
             (2 + 3 * one.refits) * (0.4 + 1.3e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),

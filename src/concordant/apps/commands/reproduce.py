@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from concordant.apps.commands.durations import drawing
 from concordant.apps.commands.experiment_options import ReproduceOptions
 from concordant.apps.commands.output import output_folder
 from concordant.apps.commands.progress import Progress
@@ -16,6 +17,7 @@ from concordant.apps.reproduction.experiments import EXPERIMENTS, Experiment, ex
 from concordant.apps.reproduction.outcome import Setting, find, found, write_figure, write_numbers
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences.sampling import whole_seed
+from concordant.progress import Cost
 
 
 def reproduce(options: ReproduceOptions) -> None:
@@ -32,26 +34,30 @@ def reproduce(options: ReproduceOptions) -> None:
     if root is not None and not root.is_dir():
         raise InputError(f"--data {data} is not a folder")
     failed: list[str] = []
+    plan = drawing([each.name for each in chosen]) if all(each.even for each in chosen) else {}
     for each in chosen:
         if each.needs and not any(found(need, root) for need in each.needs):
             if name is not None:
                 find(each.needs[0], root)
             say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
             continue
-        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options)
+        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options, plan)
     if failed:
         raise ConcordantError(failed[0])
 
 
-def _run(each: Experiment, setting: Setting, folder: Path, options: ReproduceOptions) -> list[str]:
+def _run(
+    each: Experiment, setting: Setting, folder: Path, options: ReproduceOptions, plan: dict[str, Cost]
+) -> list[str]:
     """Run an experiment and write it; return what went wrong with the figure."""
-    with Progress(options.quiet, each.name) as progress:
+    with Progress(options.quiet, each.name, plan) as progress:
         outcome = each.run(setting if progress is None else replace(setting, progress=progress))
-    written, failed = write_numbers(outcome, folder), []
-    try:
-        written += write_figure(outcome, folder)
-    except ConcordantError as error:
-        failed.append(str(error))
+    with Progress(options.quiet, f"drawing {each.name}"):
+        written, failed = write_numbers(outcome, folder), []
+        try:
+            written += write_figure(outcome, folder)
+        except ConcordantError as error:
+            failed.append(str(error))
     with beside_the_result():
         click.echo(outcome.markdown())
     options.say("wrote", f"written to {folder}: {', '.join(path.name for path in written)}", path=str(folder))

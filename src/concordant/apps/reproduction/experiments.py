@@ -23,14 +23,16 @@ class Experiment:
     """Whether it reads data of a folder, where they are there."""
     devices: bool = False
     """Whether it can compute elsewhere than on the CPU."""
+    even: bool = False
+    """Whether its steps take about equal times, and little follows them."""
 
 
 _ALL = (
-    Experiment("table1", ("ml-100k",), table1.run),
-    Experiment("fig2", ("mslr", "mq2008"), fig2.run),
+    Experiment("table1", ("ml-100k",), table1.run, even=True),
+    Experiment("fig2", ("mslr", "mq2008"), fig2.run, even=True),
     Experiment("fig3", ("mslr", "mq2008"), fig3.run),
-    Experiment("fig4", ("mslr", "mq2008"), fig4.run),
-    Experiment("images", ("mslr", "mq2008"), images.run),
+    Experiment("fig4", ("mslr", "mq2008"), fig4.run, even=True),
+    Experiment("images", ("mslr", "mq2008"), images.run, even=True),
     Experiment("consistency", (), consistency.run, data=False),
     Experiment("abstention", (), abstention.run, devices=True),
 )
