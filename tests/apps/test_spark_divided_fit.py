@@ -43,7 +43,14 @@ Table = dict[str, Any]
 FEATURES = ("x", "y", "z")
 
 
-def votes(sizes: dict[str, tuple[int, int]], *, ties: float = 0.0, people: int = 0, weights: bool = False) -> Any:
+def votes(
+    sizes: dict[str, tuple[int, int]],
+    *,
+    ties: float = 0.0,
+    people: int = 0,
+    weights: bool = False,
+    shared: bool = False,
+) -> Any:
     """Comparisons of queries of so many items and rows, and the features of the items."""
     rng = np.random.default_rng(len(sizes) + sum(rows for _, rows in sizes.values()))
     log: Table = {name: [] for name in ("query", "left", "right", "outcome")}
@@ -64,6 +71,9 @@ def votes(sizes: dict[str, tuple[int, int]], *, ties: float = 0.0, people: int =
             rows[name] += column.tolist()
     if people:
         log["annotator"] = [f"a{code}" for code in rng.integers(0, people, len(log["query"]))]
+    if shared:
+        shares = {"left": 0.8, "right": 0.0, "tie": 0.5}
+        log["outcome"] = [shares[one] for one in log["outcome"]]
     if weights:
         log["weight"] = rng.choice([0.5, 1.0, 2.0], len(log["query"])).tolist()
     return log, rows
@@ -76,6 +86,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "clusters": (votes({"large": (12, 600), "p": (4, 30)}, people=25), {}, ("large",)),
     "beside small ones": (votes({**SMALL, "large": (15, 700)}, ties=0.1), {}, ("large",)),
     "weights": (votes({**SMALL, "large": (15, 700)}, weights=True), {}, ("large",)),
+    "shared wins": (votes({**SMALL, "large": (15, 700)}, ties=0.1, shared=True), {}, ("large",)),
     "two": (votes({"large": (15, 400), "larger": (16, 500), "p": (5, 60)}, weights=True), {}, ("large", "larger")),
     "τ² given": (votes({"large": (12, 300)}), {"tau2": 0.5, "ridge": 0.3, "gate": False}, ("large",)),
     "hardly any": (votes({"large": (5, 7)}), {}, ("large",)),
