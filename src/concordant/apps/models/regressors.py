@@ -353,6 +353,8 @@ def _xgboost(model: Any) -> Trees:
     _refuse_unless(int(numbers.get("num_target", 1)) <= 1, "xgboost", "several outputs")
     base = np.ravel(np.array(json_value(str(numbers["base_score"]), "base_score"), np.float32))
     _refuse_unless(len(base) == 1, "xgboost", "several outputs")
+    weights = booster.fields("model").values.get("weight_drop") or []
+    _refuse_unless(all(one == 1.0 for one in weights), "xgboost", "trees weighted by dropout (rate_drop)")
     parts = []
     for given in booster.fields("model")["trees"]:
         tree = Fields(given, "a tree of the xgboost model")
