@@ -250,6 +250,7 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": f"file:{folder / 'events'}",
         "spark.executor.memory": "2g",
+        "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",  # G1 finds no room for large rows in so small a heap
         "spark.executor.pyspark.memory": PYTHON,
         "spark.local.dir": str(folder / "scratch"),
     }
