@@ -120,14 +120,16 @@ def _model(folder: Path) -> str:
     return str(folder / "model")
 
 
-def _labels(folder: Path) -> list[str]:
+def _labels(folder: Path, form: str = "parquet") -> list[str]:
     draw = np.random.default_rng(5)
     query, item = np.repeat(np.arange(60_000), 50), np.tile(np.arange(50), 60_000)
     base = {"query": query, "item": item}
     label = draw.integers(0, 5, len(query))
-    pq.write_table(pa.table(base | {"label": label}), folder / "labels.parquet")
-    pq.write_table(pa.table(base | {"score": label + draw.normal(0, 2, len(query))}), folder / "s.parquet")
-    return [str(folder / "s.parquet"), str(folder / "labels.parquet")]
+    tables = {"s": base | {"score": label + draw.normal(0, 2, len(query))}, "labels": base | {"label": label}}
+    for name, table in tables.items():
+        write = pq.write_table if form == "parquet" else pyarrow.csv.write_csv
+        write(pa.table(table), folder / f"{name}.{form}")
+    return [str(folder / f"{name}.{form}") for name in tables]
 
 
 def _ranked(folder: Path) -> list[str]:
@@ -184,6 +186,7 @@ CASES: dict[str, Case] = {
     ],
     "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
     "evaluate": lambda at: ["evaluate", *_labels(at)],
+    "evaluate: text": lambda at: ["evaluate", *_labels(at, "csv")],
     "evaluate: judgments": lambda at: ["evaluate", *_ranked(at)],
     "evaluate: parts held out": lambda at: ["evaluate", votes(at, 5000, 15, 1_000_000), "--split", "random"],
     "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],

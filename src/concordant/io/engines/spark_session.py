@@ -81,7 +81,8 @@ def session(
     """Return the active Spark session, or make one for a master.
 
     Without a master it is the server of Spark Connect that the variable SPARK_REMOTE names, else all cores of this
-    machine; a master that is named counts before that variable.
+    machine; a master that is named counts before that variable. Those by which PySpark takes every session for one of
+    Spark Connect leave the environment of this process where the session is none.
 
     A session that is active already is used as it is; it is never stopped and none of its settings are changed. One
     that is made here writes its log nowhere and ends with the process. ``memory_limit`` ('4GB') and ``threads`` are
