@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,9 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from concordant import ConcordantError, InputError
+from concordant.io.engines.duckdb import attach
 from concordant.io.ingest import Store
 from concordant.io.store.catalogue import read_catalogue
 from store_faults import COMPACT, Action, Worker, act, make_logs, processes, sums
@@ -69,6 +72,43 @@ def test_readers_see_what_was_committed(tmp_path: Path, logs: list[Path]) -> Non
         reader.join()
     assert all(isinstance(one, list) for one in seen), seen
     assert len({k for one in seen for k in one}) > 3, "the readers saw too little of the work"
+
+
+class Replacing:
+    """A connection while whose first attachments another process gives the file another content."""
+
+    def __init__(self, connection: Any, path: Path, others: Sequence[Path], fails: bool) -> None:
+        self.connection, self.path, self.others, self.fails = connection, path, list(others), fails
+
+    def execute(self, statement: str) -> Any:
+        done = self.connection.execute(statement)
+        if statement.startswith("ATTACH") and self.others:
+            shutil.copyfile(self.others.pop(0), temporary := self.path.with_name("new"))
+            os.replace(temporary, self.path)
+            if self.fails:  # as DuckDB 2 may, which reads the header of one file and the tables of the next
+                self.connection.execute("DETACH there")
+                raise duckdb.IOException("No more data remaining in MetadataReader")
+        return done
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_replaced_while_it_is_opened_is_opened_again(tmp_path: Path, fails: bool) -> None:
+    paths = [tmp_path / f"{number}.duckdb" for number in range(3)]
+    for number, path in enumerate(paths):
+        with duckdb.connect(str(path)) as made:
+            made.execute(f"CREATE TABLE votes AS SELECT {number} AS number")
+    with duckdb.connect() as connection:
+        attach(Replacing(connection, paths[0], paths[1:], fails), paths[0], "there")
+        assert connection.execute("FROM there.votes").fetchall() == [(2,)]
+    with duckdb.connect() as connection, pytest.raises(InputError, match=r"0\.duckdb: was changed 100 times while"):
+        attach(Replacing(connection, paths[0], paths[1:] * 50, fails), paths[0], "there")
+
+
+def test_what_cannot_be_attached_is_said_once(tmp_path: Path) -> None:
+    path = tmp_path / "votes.duckdb"
+    path.write_bytes(b"no database" * 4096)
+    with duckdb.connect() as connection, pytest.raises(duckdb.Error, match=r"votes\.duckdb"):
+        attach(connection, path, "there")
 
 
 # -- writers -------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from concordant.errors import InputError, UsageError
 from concordant.io.engines import memory, sql
 from concordant.io.engines.columns import narrow, whole
-from concordant.io.log.disk import check_regular
+from concordant.io.log.disk import check_regular, state_of
 from concordant.io.log.formats import Log, intact
 from concordant.io.log.rows import BLANK
 from concordant.io.log.union import Shape, is_even, shapes
@@ -70,6 +70,8 @@ SEES_TRUNCATED_GZIP = int(duckdb.__version__.split(".")[0]) >= 2
 """Older ones read such a file as far as it goes."""
 CLASS = re.compile(r"^\w+ Error: | - file system.*$", re.DOTALL)
 LONGEST = 1 << 24
+ATTEMPTS = 100
+"""How often a database file that was replaced while it was opened is opened again."""
 """Bytes of the longest line or object that DuckDB has to read; it sets aside buffers in proportion."""
 
 
@@ -361,9 +363,32 @@ def _attached(connection: Any, log: Log) -> str:
     return f"concordant_file.{sql.identifier(schema)}.{sql.identifier(name)}"
 
 
+def attach(connection: Any, path: Path, name: str) -> None:
+    """Attach a database file to be read, as it is at one moment.
+
+    DuckDB opens it twice, and from version 2 on takes the header from the first and the tables from the second: of a
+    file that was replaced in between it would read parts of two, so that one is attached again.
+
+    Errors: those of DuckDB; InputError for a file that changes all the time.
+    """
+    for _ in range(ATTEMPTS):
+        before, failed = state_of(path), None
+        try:
+            connection.execute(f"ATTACH {sql.literal(str(path.absolute()))} AS {sql.identifier(name)} (READ_ONLY)")
+        except duckdb.Error as error:
+            failed = error
+        if state_of(path) == before:
+            if failed is not None:
+                raise failed
+            return
+        if failed is None:
+            connection.execute(f"DETACH {sql.identifier(name)}")
+    raise InputError(f"{path}: was changed {ATTEMPTS} times while it was opened; read a copy of it")
+
+
 def _table_of(connection: Any, log: Log) -> tuple[str, str]:
     """Attach the database of a log and return the schema and the name of its table."""
-    connection.execute(f"ATTACH {sql.literal(str(log.paths[0].absolute()))} AS concordant_file (READ_ONLY)")
+    attach(connection, log.paths[0], "concordant_file")
     found = connection.execute(
         "SELECT DISTINCT schema_name, table_name FROM duckdb_columns() WHERE database_name = 'concordant_file'"
     ).fetchall()

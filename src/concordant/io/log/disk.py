@@ -50,6 +50,18 @@ def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
     return found
 
 
+def state_of(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    """Return what tells one content of a name from the next: which file it is, its size, when it was changed.
+
+    Errors: InputError where nothing is there.
+    """
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file to read its bytes; anything else is refused at once. Errors as ``check_regular`` has."""
     check_regular(path)

@@ -31,7 +31,7 @@ import duckdb
 import pyarrow as pa
 
 from concordant.errors import InputError
-from concordant.io.engines.duckdb import Settings, connected, message, with_log
+from concordant.io.engines.duckdb import Settings, attach, connected, message, with_log
 from concordant.io.engines.sql import identifier, literal
 from concordant.io.log.disk import open_regular
 from concordant.io.log.json_values import json_value
@@ -493,7 +493,7 @@ def _tables(path: Path) -> dict[str, Any]:
 
 def _attached(connection: Any, path: Path, *, ours: bool = False) -> dict[str, Any]:
     """Return the tables of a file; one that is ``ours``, just written, is not searched for what no store has."""
-    connection.execute(f"ATTACH {literal(str(path.absolute()))} AS catalogue (READ_ONLY)")
+    attach(connection, path, "catalogue")
     tables = connection.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'catalogue' AND schema_name = 'main'"
     )

@@ -37,7 +37,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting
-from concordant.io.log.disk import open_regular
+from concordant.io.log.disk import open_regular, state_of
 from concordant.io.log.formats import Log
 from concordant.io.store.catalogue import Content
 from concordant.preferences.labels import Labels
@@ -194,7 +194,7 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
     A text file whose beginning is the whole of a file that is known has grown since: unless ``grown`` allows it, that
     is an error, for its first rows would be there twice. Errors (InputError): that, a broken gzip file.
     """
-    state = _state(log.paths[0])
+    state = state_of(log.paths[0])
     ends: dict[int, list[Content]] = {}
     if log.format in GROWING and not grown:
         for content in known:
@@ -235,7 +235,7 @@ def look(log: Log, known: Iterable[Content], *, grown: bool = False) -> Looked:
 def unchanged(looked: Iterable[Looked]) -> None:
     """Refuse a file that was written to since it was looked at."""
     for file in looked:
-        if _state(file.log.paths[0]) != file.state:
+        if state_of(file.log.paths[0]) != file.state:
             raise InputError(f"{file.log.name}: the file was changed while it was read; nothing was taken in")
 
 
@@ -245,11 +245,3 @@ def _take(file: Any, sign: Any, size: int) -> int:
         sign.update(block)
         taken += len(block)
     return taken
-
-
-def _state(path: Path) -> tuple[int, ...]:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
