@@ -1,6 +1,8 @@
 """``python -m benchmarks.spark_scale FILE [MASTER …]``: rank a large log on Spark and, beside it, with DuckDB.
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 ``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
+``python -m benchmarks.spark_scale people FOLDER ROWS ITEMS PEOPLE [MASTER …]``: such a query by so many people, whose
+judgments are clusters, ranked with the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
 tasks that hold MOST distinct judgments have to divide.
 
@@ -40,6 +42,8 @@ SKEW = ("duckdb", "local[2]", "start local[2]", "count local[2]")
 PYTHON = "3g"
 """Address space of a Python worker, which Spark's setting spark.executor.pyspark.memory bounds."""
 EVERY = 0.25
+ALONE = ("rank", "--interval", "none")
+"""Scores alone."""
 
 
 def main(file: str, masters: list[str]) -> None:
@@ -64,20 +68,22 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
         print(json.dumps({"fit": master, "judgments": rows, **figures}), flush=True)
 
 
-def one_query(folder: Path, rows: int, items: int, masters: list[str]) -> None:
+def one_query(folder: Path, rows: int, items: int, masters: list[str], people: int = 0) -> None:
     """Rank one query of so many comparisons by each contender, and say how far its scores are from the first's."""
     print(json.dumps(machine()), flush=True)
-    log = write_queries(folder / f"one-query-{rows}-{items}.parquet", rows, 1, items)
+    whose = f"-{people}" if people else ""
+    log = write_queries(folder / f"one-query-{rows}-{items}{whose}.parquet", rows, 1, items, people=people)
+    work = ("rank", "--cluster", "person") if people else ALONE
     first: pyarrow.Table | None = None
     for master in masters:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
-            figures = contender(str(log), master, Path(own), rows)
+            figures = contender(str(log), master, Path(own), rows, work=work)
             found = pyarrow.parquet.read_table(Path(own) / "ranking.parquet").sort_by("item")
         first = first or found
         for name in found.column_names:
             mine, other = found[name].to_pandas(), first[name].to_pandas()
-            if name == "score":
-                figures["scores apart"] = float(np.abs(mine - other).max())
+            if mine.dtype == float:
+                figures[f"{name} apart"] = float(np.abs(mine - other).max())
             elif not mine.equals(other):
                 figures.setdefault("columns that differ", []).append(name)
         print(json.dumps({"one query": master, "judgments": rows, "items": items, **figures}), flush=True)
@@ -171,11 +177,18 @@ def divided_fit(file: str, features: str, model: str, master: str, most: int) ->
 
 
 def contender(
-    file: str, master: str, folder: Path, judgments: int, features: str = "", most: int = 0
+    file: str,
+    master: str,
+    folder: Path,
+    judgments: int,
+    features: str = "",
+    most: int = 0,
+    work: Sequence[str] = ALONE,
 ) -> dict[str, Any]:
     """Rank (or, with features, fit) once; seconds, seconds of the processor, memory and what was shuffled."""
     environment = dict(os.environ)
-    work = ["fit", "-f", features, "-m", str(folder / "model")] if features else ["rank", "--interval", "none"]
+    if features:
+        work = ["fit", "-f", features, "-m", str(folder / "model")]
     arguments = [sys.executable, "-m", "concordant", work[0], file, "-q", *work[1:]]
     if master.split()[0] in FLOORS:
         arguments = [sys.executable, "-m", "benchmarks.spark_scale", file, *master.split()]
@@ -327,6 +340,9 @@ if __name__ == "__main__":
     elif sys.argv[1] == "query":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local-cluster[2,1,2048]"])
+    elif sys.argv[1] == "people":
+        rows, items, people = (int(float(each)) for each in sys.argv[3:6])
+        one_query(Path(sys.argv[2]), rows, items, sys.argv[6:] or ["duckdb", "local[2]"], people)
     elif sys.argv[1] == "divided":
         rows, items, most = (int(float(each)) for each in sys.argv[3:6])
         divided(Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"])

@@ -42,16 +42,21 @@ def write_votes(path: Path, rows: int, items: int, *, texts: bool, seed: int = 1
     return path
 
 
-def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0) -> Path:
+def write_queries(
+    path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0, people: int = 0
+) -> Path:
     """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory.
 
-    A share ``first`` of the rows is moved to query 0.
+    A share ``first`` of the rows is moved to query 0. ``people``: how many made them, a column more.
     """
     if path.exists():
         return path
     rng = np.random.default_rng(seed)
     ability = rng.normal(0, SPREAD, (queries, items)).astype(np.float32)
     schema = pa.schema([("query", pa.int32()), ("winner", pa.int32()), ("loser", pa.int32())])
+    who = np.random.default_rng(seed + 1)
+    if people:
+        schema = schema.append(pa.field("person", pa.int32()))
     partial = path.with_suffix(".part")
     with pq.ParquetWriter(partial, schema, compression="zstd") as out:
         for begin in range(0, rows, 2_000_000):
@@ -63,7 +68,8 @@ def write_queries(path: Path, rows: int, queries: int, items: int, *, seed: int 
             b = (a + rng.integers(1, items, n, dtype=np.int32)) % items
             a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a]))
             winner, loser = np.where(a_wins, a, b), np.where(a_wins, b, a)
-            out.write_table(pa.table([query, winner, loser], schema=schema))
+            person = [who.integers(0, people, n, dtype=np.int32)] if people else []
+            out.write_table(pa.table([query, winner, loser, *person], schema=schema))
     partial.rename(path)
     return path
 

@@ -135,7 +135,7 @@ def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: 
     assert 0 < len(judged.large) < len(expected.queries)
     board = on_spark(judged, "log-odds", interval="none")
     assert_same(board, expected)
-    assert "more than 60 distinct judgments: divided among tasks by pairs, or done by the driver" in board.notes[0]
+    assert "more than 60 distinct judgments: divided among tasks, or done by the driver" in board.notes[0]
     unseen = JudgedQueries.opened(log, spark).sized(most=60, look=False)
     with pytest.raises(TooLarge, match="one query has more than 60 distinct"):
         on_spark(unseen, interval="none")

@@ -16,7 +16,7 @@ criterion (1) of §2). With three items the fit is exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -96,6 +96,9 @@ class Meat:
 
     @classmethod
     def _of(cls, batch: Batch, curvature: Curvature) -> Meat:
+        if curvature.meat is not None:
+            made: Meat = curvature.meat()
+            return made
         if curvature.by_kind and batch.kinds is not None:
             kinds = batch.kinds
             scale = np.sqrt(kinds.units / np.maximum(kinds.units - 1, 1))[kinds.graph]
@@ -125,6 +128,26 @@ class Meat:
         added, taken = (csr_array(vstack(part)) if part else None for part in roots)
         assert added is not None
         return cls(added, least, taken, None if taken is None else csr_array(gather @ gradients), clustered=True)
+
+    @classmethod
+    def of_sums(cls, matrix: Floats, clusters: int) -> Meat:
+        """The meat of one graph, given Σ u_c u_cᵀ over its clusters, shape (parameters, parameters), and their number.
+
+        Its root is that of a matrix of correlations, so that parameters of few judgments lose nothing beside others.
+        """
+        size = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+        known = np.where(size > 0, size, 1.0)
+        values, vectors = np.linalg.eigh(matrix / known / known[:, None])
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * size
+        root *= np.sqrt(clusters / max(clusters - 1, 1))
+        return cls(csr_array(root), np.array([clusters]), clustered=True)
+
+    def times(self, change: Any) -> Meat:
+        """The meat of parameters that are a linear function of these."""
+        parts = (self.root, self.minus, self.cells)
+        root, minus, cells = (None if part is None else csr_array(part @ change) for part in parts)
+        assert root is not None
+        return replace(self, root=root, minus=minus, cells=cells)
 
     @property
     def freedom(self) -> Floats:

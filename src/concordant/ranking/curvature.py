@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,8 @@ class Curvature:
     extra_name: tuple[str, ...] = ()
     """Its name, as in ``Scores.coefficients``."""
     by_kind: bool = False
+    meat: Callable[[], Any] | None = None
+    """Makes the ``Meat`` of the sandwich where the judgments lie elsewhere and only their sums are here."""
 
     @cached_property
     def contributions(self) -> csr_array:

@@ -219,7 +219,7 @@ class Ranking(Answers, Shown):
 
 def rank(
     prefs: Preferences,
-    structure: str = "bradley-terry",
+    structure: str | Structure = "bradley-terry",
     *,
     interval: str = "auto",
     level: float = 0.95,
@@ -237,7 +237,7 @@ def rank(
     Parameters
     ----------
     prefs : the judgments.
-    structure : a name of the registry.
+    structure : a name of the registry, or what it holds.
     interval : 'auto', 'hessian', 'sandwich', 'bootstrap' or 'none'. auto takes the sandwich when judgments are
         clustered, carry several edges, half ties or strengths, the Hessian for other likelihoods, Wilson's interval for
         click rates and, for structures without a likelihood, the bootstrap where it is cheap.
@@ -318,7 +318,7 @@ def rank(
             progress(done, len(prefs.queries))
     if zero is not None:
         parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
-    return _joined(prefs, structure, parts, Fitted(prefs, options, used, wanted, zero, least), said)
+    return _joined(prefs, member.name, parts, Fitted(prefs, options, used, wanted, zero, least), said)
 
 
 def _code(prefs: Preferences, reference: Any) -> int:

@@ -209,4 +209,10 @@ def _of_firm(curvature: Curvature, firm: Flags, graphs: Ragged) -> Curvature:
     mean = graphs.sums(curvature.hessian.diagonal()[: len(firm)] * firm) / np.maximum(graphs.sums(firm), 1.0)
     typical = np.append(graphs.spread(np.where(mean > 0, mean, 1.0)), np.ones(len(curvature.extra_owner)))
     hessian = csr_array(only @ curvature.hessian @ only + diags_array((1.0 - own) * typical))
-    return replace(curvature, hessian=hessian, gradients=lambda *of: csr_array(curvature.gradients(*of) @ only))
+    made = curvature.meat
+    return replace(
+        curvature,
+        hessian=hessian,
+        gradients=lambda *of: csr_array(curvature.gradients(*of) @ only),
+        meat=None if made is None else lambda: made().times(only),
+    )

@@ -141,12 +141,14 @@ class Structure:
             raise UsageError(f"{self.name} reads {', '.join(self.kinds)}, not {kind}; {_instead(self, kind)}")
 
 
-def structure(name: str) -> Structure:
-    """Look a structure up by its name; the error for an unknown one suggests the closest.
+def structure(name: str | Structure) -> Structure:
+    """Look a structure up by its name (itself is itself); the error for an unknown one suggests the closest.
 
     >>> structure("borda").name
     'borda'
     """
+    if isinstance(name, Structure):
+        return name
     if not isinstance(name, str) or name not in STRUCTURES:
         raise UsageError(f"unknown structure {name!r}; {did_you_mean(str(name), STRUCTURES)}")
     return STRUCTURES[name]

@@ -312,7 +312,7 @@ class JudgedQueries:
         if not large:
             return sized
         whose = counted(len(large), "query") if self.by_query else "the log, one query,"
-        note = f"{whose} with more than {most:,} {self._unit}: divided among tasks by pairs, or done by the driver"
+        note = f"{whose} with more than {most:,} {self._unit}: divided among tasks, or done by the driver"
         labels = tuple(sorted(large))
         return replace(
             sized, large=labels, large_sizes=tuple([large[each] for each in labels]), notes=(*sized.notes, note)
@@ -398,7 +398,7 @@ class JudgedQueries:
                 Setting("structure", "bradley-terry"),
                 ", comparisons, ties half a win, no covariates) and no intervals are asked for (",
                 Setting("interval", "none"),
-                "), and a linear scorer is fitted by the aggregation that is taken where nothing is named, judged by "
+                "), or where comparisons in clusters are of few kinds, and a linear scorer is fitted by the aggregation that is taken where nothing is named, judged by "
                 "pairs (",
                 Setting("target", "pairwise"),
                 ")",

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
-from concordant.apps.spark.frames import JudgedQueries, whole_or_gone
+from concordant.apps.spark.clustered import ByClusters
+from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
 from concordant.apps.spark.splitting import Divided, Fitted
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
+from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
@@ -97,11 +99,44 @@ def ranked(
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     method = _method(judged, structure, interval, asked)
-    task = partial(_rows, structure=structure, asked={**asked, "interval": method, "quasi": quasi})
-    divided = None
-    if method == "none" and not quasi and divisible(judged, structure, asked):
-        divided = partial(_divided, judged, asked=asked)
+    told = {**asked, "interval": method, "quasi": quasi}
+    task = partial(_rows, structure=structure, asked=told)
+    divided = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
     return judged.table(task, _schema(judged, quasi), divided)
+
+
+def _large(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that no task can hold, where it is divided: by its clusters, or by its pairs; else None.
+
+    ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
+    """
+    size = judged.large_sizes[judged.large.index(label)]
+    apart = not asked["quasi"] and divisible(judged, structure, asked)
+    if apart and asked["interval"] == "none":
+        return _divided(judged, label, asked=asked)
+    if clusterable(judged, structure, asked):
+        with judged.explained():
+            shares = ByClusters.of(judged, label)
+            try:
+                found = shares.ranked(find_structure(structure), asked)
+            finally:
+                shares.forget()
+        if found is not None:
+            return _beside(*found)
+    return _divided(judged, label, asked=asked) if apart and free and size > HERE else None
+
+
+def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
+    """Whether the ranking of one query follows from its kinds of judgments and from sums over its clusters.
+
+    Scores of comparisons do, and so do the Hessian and, for Bradley–Terry's with one column of clusters, the sandwich.
+    """
+    one = judged.compared and len({*CLUSTERS} & {*judged.frame.columns}) == 1
+    if asked["interval"] == "sandwich":
+        return one and structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
+    return one and asked["interval"] in ("none", "hessian")
 
 
 DIVISIBLE = {"prior", "ties", "tolerance", "max_iterations", "interval", "quasi"} | {
@@ -144,6 +179,11 @@ def _divided(judged: JudgedQueries, label: Any, *, asked: Mapping[str, Any]) -> 
     none, zero = np.full(size, np.nan), np.zeros(size, np.int64)
     flag = flags_of(linked)
     notes = [f"{shares.said}; whether the model fits was not looked at"]
+    if asked["interval"] != "none":
+        notes.append(
+            f"no intervals of a query with {shares.judgments:,} judgments: more than {HERE:,} distinct ones are not "
+            "brought together for them"
+        )
     if fitted.stopped:
         notes.append(f"its fit stopped before convergence (gradient {fitted.gradient:.1e})")
     board = Ranking(

@@ -244,13 +244,19 @@ def _both(share: Share, of_pairs: Floats) -> Floats:
 # -- on the driver -------------------------------------------------------------------------------------------------
 def by_pairs(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]) -> tuple[DataFrame, int, int]:
     """Bring the rows of each pair of a query to one share and keep what is made of it; how many shares and tasks."""
+    one, other = (fn.col(f"`{role}`") for role in judged._sides)
+    return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other))
+
+
+def shared_out(
+    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], *together: Any
+) -> tuple[DataFrame, int, int]:
+    """Bring the rows of a query with equal values in the columns ``together`` to one share, as ``by_pairs`` does."""
     frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
     number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
     shares = -(-number // min(SHARE, judged.most))
     tasks = min(shares, TASKS * parallelism(judged.session))
-    one, other = (fn.col(f"`{role}`") for role in judged._sides)
-    ends = fn.least(one, other), fn.greatest(one, other)
-    bucket = fn.pmod(fn.xxhash64(*ends), fn.lit(shares)).cast("int")
+    bucket = fn.pmod(fn.xxhash64(*together), fn.lit(shares)).cast("int")
     packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
     packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, from_arrow_schema(PACKED))
     making = _Making(judged.checks, 2 * SHARE, of)

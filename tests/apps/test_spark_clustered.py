@@ -1,0 +1,170 @@
+"""One query that no task can hold, its judgments in clusters: intervals are those of memory."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import concordant as cc
+from concordant.ranking.structures import structure as find_structure
+from spark_session import spark_tests, why_not
+
+pytestmark = spark_tests
+if not why_not():
+    from concordant.apps.spark import clustered, frames, ranking
+    from concordant.apps.spark.clustered import ByClusters
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.learning_held import Sums
+    from concordant.apps.spark.ranking import ranked, ranking_of
+
+COLUMNS = ("item", "component", "rank", "score", "lower", "upper", "judgments", "rank_lower", "rank_upper", "flag")
+
+
+def votes(
+    items: int, people: int, each: int, *, ties: float = 0.0, groups: int = 1, ends: int = 0, seed: int = 0
+) -> dict[str, list[Any]]:
+    """Votes of people who like some items more than others do; at the ends some only win, or only lose, in a row."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), each)
+    taste = rng.normal(size=items) + rng.normal(size=(people, items))
+    one = rng.integers(0, items, len(who))
+    other = (one + groups * rng.integers(1, items // groups, len(who))) % items
+    wins = rng.random(len(who)) < 1 / (1 + np.exp(taste[who, other] - taste[who, one]))
+    first, second = np.where(wins, one, other), np.where(wins, other, one)
+    tie = rng.random(len(who)) < ties
+    for end in range(ends):  # each always beats, or loses to, some of the others
+        some = rng.integers(0, items, 3 + 4 * end)
+        side = np.full(len(some), items + end)
+        first, second = np.append(first, (side, some)[end % 2]), np.append(second, (some, side)[end % 2])
+        who, tie = np.append(who, rng.integers(0, people, len(some))), np.append(tie, np.zeros(len(some), bool))
+    named = [[f"i{code}" for code in side] for side in (first, second)]
+    outcome = np.where(tie, "tie", "left").tolist()
+    return {"left": named[0], "right": named[1], "outcome": outcome, "who": [f"p{code}" for code in who]}
+
+
+class Here(ByClusters):
+    """Shares as tasks have them, without Spark."""
+
+    def sums(self, work: Any) -> Any:
+        self.passes += 1
+        parts = [pickle.loads(pickle.dumps(work))(one) for one in self.frame]
+        return sum(parts, Sums())
+
+    def forget(self) -> None: ...
+
+
+def shared(log: dict[str, list[Any]], shares: int, **reading: Any) -> Here:
+    whose = np.array([hash(who) % shares for who in log["who"]])
+    chosen = [np.flatnonzero(whose == share) for share in np.unique(whose)]
+    parts = [{name: [column[row] for row in rows] for name, column in log.items()} for rows in chosen]
+    found = Here([cc.read(part, cluster="who", **reading) for part in parts], shares, 2, 1 << 20)  # type: ignore[arg-type]
+    found.look()
+    return found
+
+
+def agrees(found: cc.Ranking, whole: cc.Ranking, close: float = 1e-9) -> None:
+    ours, theirs = found.to_arrow(), whole.to_arrow()
+    for name in {*ours.column_names} & {*COLUMNS, "quasi_error", "provisional"}:
+        one, other = ours[name].to_pylist(), theirs[name].to_pylist()
+        if isinstance(other[0], float):
+            np.testing.assert_allclose(one, other, rtol=close, atol=close, err_msg=name)
+        else:
+            assert one == other, name
+    for name, of in whole.coefficients.items() if found.coefficients else ():  # a table of Spark has none
+        np.testing.assert_allclose(found.coefficients[name], of, rtol=close, err_msg=name)
+
+
+CASES: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
+    "plain": (votes(12, 60, 40), {}),
+    "ties are half a win": (votes(15, 80, 25, ties=0.3), {"quasi": True}),
+    "ties have a weight": (votes(10, 50, 30, ties=0.3), {"ties": "davidson"}),
+    "items that only win or lose": (votes(9, 40, 30, ends=4), {}),
+    "only win or lose, with ties": (votes(9, 40, 30, ends=3, ties=0.2), {"ties": "davidson"}),
+    "components": (votes(16, 50, 30, groups=2, ends=1), {"min_judgments": 5}),
+    "a reference": (votes(8, 40, 20, ends=1), {"reference": "i2", "level": 0.8}),
+    "few votes, in chains": (votes(20, 12, 3, ends=2), {}),
+    "a prior": (votes(10, 30, 10), {"prior": 1.0}),
+    "two people": (votes(5, 2, 100), {}),
+    "one person": (votes(5, 1, 100, ends=1), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("shares", [1, 5])
+def test_intervals_are_those_of_memory(case: str, shares: int) -> None:
+    log, options = CASES[case]
+    whole = cc.rank(cc.read(log, cluster="who"), **options)
+    assert whole.interval == "sandwich"
+    found = shared(log, shares).ranked(find_structure("bradley-terry"), {**options, "interval": "sandwich"})
+    assert found is not None
+    agrees(found[0], whole)
+
+
+def test_strengths_and_covariates() -> None:
+    log = votes(8, 30, 20, ties=0.2, ends=2)
+    rng = np.random.default_rng(1)
+    log["weight"] = rng.choice([0.5, 1.0, 3.0], len(log["who"])).tolist()
+    log["longer"] = rng.choice([-1.0, 0.0, 1.0], len(log["who"])).tolist()
+    for covariates in ((), ("longer",)):
+        whole = cc.rank(cc.read(log, cluster="who", covariates=covariates))
+        found = shared(log, 4, covariates=covariates)
+        board = found.ranked(find_structure("bradley-terry"), {"interval": "sandwich"})
+        assert board is not None
+        agrees(board[0], whole)
+
+
+def test_what_is_too_much_is_not_brought_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, asked = votes(9, 40, 30, ends=2), {"interval": "sandwich"}
+    member = find_structure("bradley-terry")
+    few = shared(log, 3)
+    few.most = 20
+    few.look()
+    assert few.ranked(member, asked) is None and few.kinds is None
+    found = shared(log, 3)
+    monkeypatch.setattr(clustered, "CROSSING", 5)
+    assert found.ranked(member, asked) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(clustered, "LARGEST", 5)
+    assert found.ranked(member, asked) is None and found.ranked(member, {"interval": "hessian"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "interval"),
+    [({}, "sandwich"), ({"ties": "davidson"}, "sandwich"), ({"interval": "hessian"}, "hessian")]
+    + [({"structure": "borda", "interval": "none"}, "none"), ({"interval": "none"}, "none")],
+)
+def test_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], interval: str) -> None:
+    def refused(*_: Any) -> Any:
+        raise AssertionError("the driver was asked for the query")
+
+    monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
+    log = votes(9, 40, 30, ends=2, ties=0.1)
+    small = {"left": ["a", "b"], "right": ["b", "a"], "outcome": ["left", "left"], "who": ["p1", "p2"]}
+    both = {name: log[name] + small[name] for name in log}
+    both["query"] = ["large"] * len(log["who"]) + ["small"] * 2
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(both)).repartition(3), spark, most=300, cluster="who")
+    assert judged.large == ("large",)
+    frame = ranked(judged, **{"structure": "bradley-terry", **options})
+    found = ranking_of(frame, judged, options.get("structure", "bradley-terry"), "auto", 0.95)
+    whole = cc.rank(cc.read(both, cluster="who"), **options)
+    agrees(found, whole)
+    assert found.interval == interval
+    assert "divided among tasks by" in " ".join(found.notes)
+
+
+def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = votes(9, 40, 30)
+    frame = spark.createDataFrame(pa.table(log))
+    monkeypatch.setattr(frames, "HERE", 400)
+    monkeypatch.setattr(ranking, "HERE", 400)
+    monkeypatch.setattr(clustered, "LARGEST", 5)
+    judged = JudgedQueries.of(frame, spark, most=300, cluster="who")
+    found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
+    assert found.interval == "none" and "no intervals of a query with 1,200 judgments" in " ".join(found.notes)
+    np.testing.assert_allclose(found.score, cc.rank(cc.read(log, cluster="who")).score, atol=1e-9)
+    with pytest.raises(cc.UsageError, match="has .* distinct judgments"):
+        ranked(judged, "bradley-terry", interval="sandwich")
