@@ -272,8 +272,7 @@ def _fit(
         if prior == 0 and not names:
             refuse_endless_ties(batch, graphs, links, both)
         _fit_sparse(batch, graphs, links, names, both, prior, mean, True, limits, out)
-    size = graphs.sizes
-    dense = open_ & (size <= LARGE) & (FILLED * pairs >= size * size) & ~_uneven(graphs, prior)
+    dense = open_ & filled(graphs, prior)
     if names:
         dense = np.zeros(total, bool)
     if mean is not None:
@@ -293,6 +292,13 @@ def _fit(
     dense[chosen[fit.too_wide]] = False
     _fit_sparse(batch, graphs, links, names, np.flatnonzero(open_ & ~dense), prior, mean, False, limits, out)
     return out
+
+
+def filled(graphs: Graphs, prior: float) -> NDArray[np.bool_]:
+    """Return which graphs are solved densely."""
+    size = graphs.sizes
+    dense = (size <= LARGE) & (FILLED * graphs.pairs.sizes >= size * size) & ~_uneven(graphs, prior)
+    return np.asarray(dense, bool)
 
 
 def _uneven(graphs: Graphs, prior: float) -> NDArray[np.bool_]:

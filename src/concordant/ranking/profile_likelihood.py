@@ -198,7 +198,9 @@ class Profiles:
             column[np.searchsorted(known, given[asked.groups.first])] = np.where(
                 known[where] == same, column[where], -1
             )
-        utility = self.choices.offset[row] + self.value[self._ends[row]].mean(axis=1)
+        block, leading = self.block[self._ends[row]], np.flatnonzero(lead)
+        beneath = (block != block[leading, :1][np.cumsum(lead) - 1]).any(axis=1)  # infinitely far
+        utility = np.where(beneath, -np.inf, self.choices.offset[row] + self.value[self._ends[row]].mean(axis=1))
         return Laid(
             asked, self, Ragged.runs(of), task[of[lead]], self.choices.weight[choice[of[lead]], asked.side],
             column[np.searchsorted(known, key)], self.choices.offset[row], utility, top | lead,

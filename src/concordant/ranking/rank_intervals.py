@@ -35,12 +35,11 @@ from concordant.ranking.profile_likelihood import Profiles
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import Intervals
+from concordant.ranking.strong_blocks import NEAREST, PAIRWISE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-PAIRWISE = 300
-"""Graphs up to this size have all their differences looked at; larger ones the scores' own intervals."""
 DRAWS = 5000
 """Gaussian draws for the quantile: its level is met to ±.003 (one standard error)."""
 SPREAD = 1e-9
@@ -344,10 +343,6 @@ def _write(
 
 
 # -- first and last ----------------------------------------------------------------------------------------------
-NEAREST = 4
-"""Items on either side that are held against each other before one side is called surely above the other."""
-
-
 def levels(batch: Batch, level: float, separated: Separated | None) -> Floats:
     """The level that differences are compared at in each graph: where some items are separated, these take half."""
     out = np.full(len(batch), level)
@@ -395,7 +390,7 @@ def _sequences(
     Places count from the outermost inwards.
     """
     down, up = separated.links if top else separated.links[::-1]
-    block, value, count = separated.linked.block, separated.value * (1.0 if top else -1.0), len(separated.value)
+    block, value, count = separated.linked.block, separated.order * (1.0 if top else -1.0), len(separated.value)
     group, rest, beaten = np.full(count, -1), np.zeros(count, bool), np.zeros(int(block.max(initial=0)) + 1, bool)
     group[members], rest[members] = groups.owner, True
     leads, row = Ragged(up.indptr.astype(np.int64)).take(members)

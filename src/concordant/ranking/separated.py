@@ -40,12 +40,11 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.profile_likelihood import MOST, Asked, Profiles
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import score_intervals
+from concordant.ranking.strong_blocks import part, without_prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-NEXT_TO_NONE = 1e-7
-"""Prior of the fit in which separated items stand as far away as makes no difference to the others."""
 WHOLE = 1000
 """Units of up to so many parameters give the covariance of firm items; of larger ones their variances are taken."""
 
@@ -60,6 +59,8 @@ class Separated:
     gauge: Gauge
     value: Floats
     """Scores against the anchors."""
+    order: Floats
+    """Scores by which nodes of a component are near to each other."""
     curvature: Curvature
     scores: Scores
     method: str
@@ -89,16 +90,14 @@ class Separated:
         graphs = np.unique(whole.owner[(linked.separated | gauge.lone) & linked.compared])
         if len(graphs) == 0:
             return None
-        taken, held = whole.groups.take(graphs)
-        nodes = whole.node_groups.take(graphs)[1]
-        batch = Batch(whole.prefs, whole.query[graphs], taken.start, whole.judgment[held], whole.multiplicity[held])
+        batch, nodes = part(whole, graphs), whole.node_groups.take(graphs)[1]
         here = Connectivity(*(getattr(linked, name)[nodes] for name in linked.__dataclass_fields__))
-        given = {name: value for name, value in options.items() if name != "mean"}
-        scores = fit(batch, **{**given, "prior": NEXT_TO_NONE})
+        given, own = {name: value for name, value in options.items() if name != "mean"}, gauge.take(nodes)
+        scores, order = without_prior(batch, fit, given, here, own)
         choices = Choices.of(batch, scores, here, lists=lists, once=method == "sandwich")
-        curvature, own = bend(batch, scores), gauge.take(nodes)
-        value = own.centre(scores.value)
-        return cls(batch, here, own, value, curvature, scores, method, choices, _links(choices, len(nodes)), nodes)
+        curvature = bend(batch, scores)
+        value, links = own.centre(scores.value), _links(choices, len(nodes))
+        return cls(batch, here, own, value, order, curvature, scores, method, choices, links, nodes)
 
     def ends(self, tail: float, value: Floats) -> tuple[Floats, Floats]:
         """Lower and upper limits of the separated nodes, each at one-sided 1 − tail, at the level of ``value``.
