@@ -231,6 +231,14 @@ class Units(Grouped):
         """Number of parameters of each unit."""
         return self.groups.sizes
 
+    def only(self, kept: NDArray[np.bool_]) -> Units:
+        """The same units with some of their parameters."""
+        some, number = kept[self.order], self.groups.owner
+        size = np.bincount(number[some], minlength=len(self.nodes))
+        within = self.groups.place < self.groups.spread(self.nodes)
+        nodes = np.bincount(number[some & within], minlength=len(self.nodes)).astype(np.int64)
+        return Units(Ragged.of_sizes(size).start, self.order[some], nodes, self.graph)
+
     def parameters(self, unit: int) -> Indices:
         """Parameters of one unit."""
         return self.order[self.start[unit] : self.start[unit + 1]]

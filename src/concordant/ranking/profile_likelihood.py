@@ -76,6 +76,40 @@ def _among(keys: Ints, wanted: Ints) -> Flags:
     return np.asarray(keys[np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)] == wanted)
 
 
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """Covariances of the firm nodes' contrasts, those of each unit."""
+
+    numbers: Floats
+    """Of the units one behind the other, row by row; or variances alone."""
+    begin: Ints
+    """Of each unit in these."""
+    width: Ints
+    """Firm nodes of each unit."""
+    place: Ints
+    """Of each node among the firm ones of its unit."""
+    whole: bool = True
+    """Whether there are more than variances."""
+
+    def root(self, unit: Ints, met: Ints) -> Floats:
+        """R, where P = RᵀR, of firm nodes, those of each row of one unit; shapes (G,), (G, nodes), (G, nodes, nodes).
+
+        P is steep where all scores shift, as the covariance of contrasts is next to singular there. Added up by its
+        entries such a shift's part of f would be rounding.
+        """
+        begin, at = self.begin[unit], self.place[met]
+        if not self.whole:
+            variance = self.numbers[begin[:, None] + at]
+            return np.asarray(np.eye(met.shape[1]) / np.sqrt(np.maximum(variance, 1e-12))[:, :, None])
+        row = begin[:, None] + at * self.width[unit][:, None]
+        own = self.numbers[row[:, :, None] + at[:, None, :]]
+        typical = np.maximum(np.einsum("gii->gi", own).mean(axis=1), 1e-3)
+        values, vectors = np.linalg.eigh(own + 1e-9 * typical[:, None, None] * np.eye(met.shape[1]))
+        known = values > 1e-15 * values[:, -1:]
+        scale = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
+        return np.asarray(scale[:, :, None] * vectors.swapaxes(1, 2))
+
+
 # -- from choices to profiles ------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Profiles:
@@ -94,8 +128,8 @@ class Profiles:
     """Of each node."""
     place: Ints
     """Of each node in its unit."""
-    covariance: Floats
-    """Of the firm nodes' contrasts of each unit, shape (units, n, n), or variances, (units, n); no units without."""
+    laws: Laws | None
+    """Of the firm nodes; None where there are none."""
 
     def reached(self, links: csr_array, begin: Ints, within: Flags) -> tuple[Ragged, Ints]:
         """Nodes to which links lead from each of ``begin`` within some, itself among them, ascending.
@@ -213,22 +247,6 @@ class Profiles:
         node = self.choices.node
         return node[:, :1] if (node[:, 0] == node[:, 1]).all() else node
 
-    def root(self, met: Ints) -> Floats:
-        """R, where P = RᵀR, of firm nodes, those of each row of one unit; shapes (G, nodes) and (G, nodes, nodes).
-
-        P is steep where all scores shift, as the covariance of contrasts is next to singular there. Added up by its
-        entries such a shift's part of f would be rounding.
-        """
-        unit, at = self.unit[met[:, :1]], self.place[met]
-        if self.covariance.ndim == 2:
-            return np.asarray(np.eye(met.shape[1]) / np.sqrt(np.maximum(self.covariance[unit, at], 1e-12))[:, :, None])
-        own = self.covariance[unit[:, :, None], at[:, :, None], at[:, None, :]]
-        typical = np.maximum(np.einsum("gii->gi", own).mean(axis=1), 1e-3)
-        values, vectors = np.linalg.eigh(own + 1e-9 * typical[:, None, None] * np.eye(met.shape[1]))
-        known = values > 1e-15 * values[:, -1:]
-        scale = np.where(known, 1.0 / np.sqrt(np.where(known, values, 1.0)), 0.0)
-        return np.asarray(scale[:, :, None] * vectors.swapaxes(1, 2))
-
 
 @dataclass(frozen=True, eq=False)
 class Laid:
@@ -320,7 +338,8 @@ class Laid:
             g = np.flatnonzero(number == k)
             met = self.met[self.by_task.first[same[g]][:, None] + np.arange(k)]
             at = (size[g] - 1)[:, None] + np.arange(k)
-            root[g[:, None, None], at[:, :, None], at[:, None, :]] = self.profiles.root(met)
+            laws, unit = self.profiles.laws, self.profiles.unit[met[:, 0]]
+            root[g[:, None, None], at[:, :, None], at[:, None, :]] = laws.root(unit, met)
             centre[g[:, None], at], begin[g] = value[met], value[met].mean(axis=1)
         return Stack(D, offset.reshape(G, S, A), top.reshape(G, S, A), weight, centre, root, follows,
                      self._least[same], begin)  # fmt: skip

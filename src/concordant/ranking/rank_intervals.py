@@ -357,7 +357,8 @@ def outermost(lower: Ints, upper: Ints, separated: Separated | None, level: floa
         return lower, upper
     far = -float(np.log((1.0 - level) / 4.0))
     direct = _direct(separated) if separated.method == "sandwich" else None
-    for profiles in separated.profiles():
+    some = np.unique(separated.gauge.group[separated.outermost[0] | separated.outermost[1]])
+    for profiles in separated.profiles(np.isin(separated.gauge.group, some)):
         few = profiles.units.spread(profiles.units.sizes) <= PAIRWISE
         members = profiles.nodes[few]
         members = members[np.argsort(separated.gauge.group[members], kind="stable")]

@@ -37,16 +37,19 @@ from concordant.ranking.choices import Choices
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat, Units, far_units, stacks
 from concordant.ranking.curvature import Curvature
-from concordant.ranking.profile_likelihood import MOST, Asked, Profiles
+from concordant.ranking.profile_likelihood import MOST, Asked, Laws, Profiles
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import score_intervals
-from concordant.ranking.strong_blocks import part, without_prior
+from concordant.ranking.strong_blocks import firm_nodes, outermost, part, without_prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 WHOLE = 1000
 """Units of up to so many parameters give the covariance of firm items; of larger ones their variances are taken."""
+
+TOGETHER = 1 << 21
+"""Numbers of covariances from which profiles are computed before there are more."""
 
 
 # -- limits ------------------------------------------------------------------------------------------------------
@@ -120,7 +123,7 @@ class Separated:
         down = linked.open_below & ~linked.open_above & some
         for profiles in self.profiles():
             for side, within in enumerate((up, down)):
-                if len(profiles.covariance):
+                if profiles.laws is not None:
                     begin = profiles.nodes[within[profiles.nodes]]
                     groups, node = profiles.reached(self.links[side], begin, within)
                     asked = Asked(groups, node, begin, np.ones(len(begin), bool), side)
@@ -139,6 +142,12 @@ class Separated:
         return csr_array((np.ones(len(rows), bool), (rows, columns)), shape=shape)
 
     @cached_property
+    def outermost(self) -> tuple[Flags, Flags]:
+        """Nodes of the one block of a component that lost to no other, and of the one that beat none."""
+        of = Ragged(self.links[0].indptr.astype(np.int64)).owner, self.links[0].indices
+        return outermost(*of, self.linked, self.gauge)
+
+    @cached_property
     def alone(self) -> Flags:
         """Nodes of components without two items that the data limit against each other."""
         gauge = self.gauge
@@ -147,48 +156,68 @@ class Separated:
     @cached_property
     def firm(self) -> Flags:
         """Nodes that the data limit on both sides."""
-        return self.linked.compared & ~self.linked.separated & ~self.alone
+        return firm_nodes(self.linked, self.gauge)
 
-    def profiles(self) -> Iterator[Profiles]:
-        """Yield what makes the profiles of all units that have separated nodes, some units at a time."""
+    def profiles(self, among: Flags | None = None) -> Iterator[Profiles]:
+        """Yield what makes the profiles of all units that have separated nodes, or some, many units at a time."""
         held = self.choices, self.value, self.linked.block, self.firm, self._by_node
-        alone = np.flatnonzero(self.alone)
+        chosen = np.ones(len(self.value), bool) if among is None else among
+        alone = np.flatnonzero(self.alone & chosen)
         alone = alone[np.argsort(self.gauge.group[alone], kind="stable")]
-        rest = ((Ragged.runs(self.gauge.group[alone]), alone, np.zeros((0, 0))),) if len(alone) else ()
-        for units, nodes, covariance in chain(self._firm(self.firm, self.linked.separated & ~self.alone), rest):
+        rest = ((Ragged.runs(self.gauge.group[alone]), alone, None),) if len(alone) else ()
+        for units, nodes, laws in chain(self._laws(self.linked.separated & ~self.alone & chosen), rest):
             unit, place = (np.zeros(len(self.value), np.int64) for _ in range(2))
             unit[nodes], place[nodes] = units.owner, units.place
-            yield Profiles(*held, units, nodes, unit, place, covariance)
+            yield Profiles(*held, units, nodes, unit, place, laws)
 
-    def _firm(self, firm: Flags, open_: Flags) -> Iterator[tuple[Ragged, Ints, Floats]]:
-        """Nodes of units with open ones, and the covariances of their firm nodes' contrasts, or their variances.
-
-        Shapes (units, n, n) or (1, n); units without a finite one are left out.
-        """
-        curvature = _of_firm(self.curvature, firm, self.batch.node_groups)
-        units = Units.of(self.batch, curvature, self.gauge, whole=WHOLE)
-        own = np.repeat(np.arange(len(units.size)), units.size)
-        in_unit = np.append(open_, np.zeros(len(units.order) - len(open_), bool))[units.order]
-        chosen = np.flatnonzero(np.bincount(own, in_unit, len(units.size)) > 0)
-        small = (units.size[chosen] <= WHOLE) & ~far_units(units, curvature)[chosen]
+    def _laws(self, open_: Flags) -> Iterator[tuple[Ragged, Ints, Laws]]:
+        """Nodes of units with open ones, and the laws of their firm nodes; units without a finite one are left out."""
+        curvature, units, inner, far = self._bread
+        unit = np.empty(len(units.order), np.int64)
+        unit[units.order] = units.groups.owner
+        chosen = np.unique(unit[: len(open_)][open_])
+        small = (units.size[chosen] <= WHOLE) & ~far[chosen]
         meat = Meat.of(self.batch, curvature) if self.method == "sandwich" else None
         spread = np.ones(len(self.batch), bool) if meat is None else meat.clusters > 1
-        for ids, n, matrices in stacks(units, curvature, self.gauge, meat, chosen[small]):
-            nodes = ids[:, :n]
-            of_firm = np.where(firm[nodes][:, :, None] & firm[nodes][:, None, :], matrices[:, :n, :n], 0.0)
-            known = np.isfinite(of_firm).all(axis=(1, 2)) & spread[self.batch.owner[nodes[:, 0]]]
-            if known.any():
-                yield Ragged.of_sizes(np.full(known.sum(), n)), nodes[known].ravel(), of_firm[known]
+        place = np.zeros(len(unit), np.int64)
+        place[inner.order] = inner.groups.place
+        held, numbers = [], 0
+        for ids, n, matrices in stacks(inner, curvature, self.gauge, meat, chosen[small]):
+            known = np.isfinite(matrices[:, :n, :n]).all(axis=(1, 2)) & spread[units.graph[unit[ids[:, 0]]]]
+            held.append((unit[ids[known, 0]], matrices[known, :n, :n].ravel()))
+            numbers += len(held[-1][1])
+            if numbers > TOGETHER:
+                yield _together(units, inner, place, held)
+                held, numbers = [], 0
+        if numbers:
+            yield _together(units, inner, place, held)
         if small.all():
             return
         error = score_intervals(
             self.batch, self.scores, curvature, connectivity=self.linked, method=self.method, gauge=self.gauge
         ).standard_error
-        for unit in chosen[~small]:
-            nodes = units.parameters(int(unit))[: units.nodes[unit]]
-            variance = np.where(firm[nodes], error[nodes] ** 2, 0.0)
+        for one in chosen[~small]:
+            nodes = units.parameters(int(one))[: units.nodes[one]]
+            variance = np.where(self.firm[nodes], error[nodes] ** 2, 0.0)
             if np.isfinite(variance).all():
-                yield Ragged.of_sizes([len(nodes)]), nodes, variance[None]
+                place[nodes] = np.arange(len(nodes))
+                yield Ragged.of_sizes([len(nodes)]), nodes, Laws(variance, *np.array([[0], [len(nodes)]]), place, False)
+
+    @cached_property
+    def _bread(self) -> tuple[Curvature, Units, Units, Flags]:
+        """The curvature of the firm nodes, units, these without nodes that are not firm, and which lie far apart."""
+        curvature = _of_firm(self.curvature, self.firm, self.batch.node_groups)
+        units = Units.of(self.batch, curvature, self.gauge, whole=WHOLE)
+        inner = units.only(np.append(self.firm, np.ones(len(curvature.extra_owner), bool)))
+        return curvature, units, inner, far_units(inner, curvature)
+
+
+def _together(units: Units, inner: Units, place: Ints, held: list[tuple[Ints, Floats]]) -> tuple[Ragged, Ints, Laws]:
+    """Nodes of some units, one behind the other, and the laws of their firm nodes."""
+    unit, numbers = (np.concatenate(column) for column in zip(*held, strict=True))
+    groups, width = Ragged.of_sizes(units.nodes[unit]), inner.nodes[unit]
+    nodes = units.order[groups.spread(units.start[unit]) + groups.place]
+    return groups, nodes, Laws(numbers, np.cumsum(width**2) - width**2, width, place)
 
 
 def _links(choices: Choices, n: int) -> tuple[csr_array, csr_array]:

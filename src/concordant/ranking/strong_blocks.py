@@ -122,14 +122,13 @@ def _blocks(graphs: Graphs, block: NDArray[np.int32]) -> tuple[Graphs, Ints]:
 
 
 # -- between blocks ----------------------------------------------------------------------------------------------
-def outermost(graphs: Graphs, linked: Connectivity, gauge: Gauge) -> tuple[Flags, Flags]:
+def outermost(winner: Ints, loser: Ints, linked: Connectivity, gauge: Gauge) -> tuple[Flags, Flags]:
     """Nodes of the one block of a component that lost to no other, and of the one that beat none; no firm ones."""
     block, group = linked.block, gauge.group
     firm, members = firm_nodes(linked, gauge), np.bincount(group, minlength=gauge.groups)
-    apart = block[graphs.first] != block[graphs.second]
-    ends, won = (graphs.first[apart], graphs.second[apart]), graphs.above[apart] > 0
+    apart = block[winner] != block[loser]
     found = []
-    for inner in (np.where(won, *ends[::-1]), np.where(won, *ends)):
+    for inner in (loser[apart], winner[apart]):
         passed = np.zeros(int(block.max(initial=0)) + 1, bool)
         passed[block[inner]] = True
         ahead = np.flatnonzero(linked.compared & ~passed[block])
@@ -157,7 +156,11 @@ def _by_order(graphs: Graphs, linked: Connectivity, gauge: Gauge) -> Flags:
     small = (size > 1 + NEAREST) & (size <= PAIRWISE)
     counts = np.zeros(len(graphs), bool)
     behind = linked.open_below & ~linked.open_above, linked.open_above & ~linked.open_below
-    for ahead, after in zip(outermost(graphs, linked, gauge), behind, strict=True):
+    up, down = graphs.above > 0, graphs.below > 0
+    winner, loser = (
+        np.concatenate([one[up], other[down]]) for one, other in ((graphs.first, graphs.second), (graphs.second, graphs.first))
+    )
+    for ahead, after in zip(outermost(winner, loser, linked, gauge), behind, strict=True):
         beside = np.bincount(group, ~(firm | after | ahead), gauge.groups) > 0
         counts[graphs.owner[ahead & (small & (few | beside))[group]]] = True
     return counts
