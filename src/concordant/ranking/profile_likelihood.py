@@ -35,7 +35,9 @@ ROWS = 1 << 20
 TABLE = 1 << 24
 """Marks of nodes that are held at once."""
 CLOSE = 1e-7
-LITTLE = 1e-13
+NEAR = 2e-4
+"""A step of δ below this is the last one: Newton's error after it is less than its square."""
+LITTLE = 1e-9
 """Share of the distance from the supremum that is no more to be won."""
 FARTHEST = 180.0
 """A limit farther than this from where the search begins is none: as a rule coefficients beside the scores have no
@@ -110,6 +112,12 @@ class Laws:
         return np.asarray(scale[:, :, None] * vectors.swapaxes(1, 2))
 
 
+def _distinct(keys: Ints) -> Ints:
+    """The different ones, ascending; faster than a table of them where most are in order."""
+    keys = np.sort(keys)
+    return keys[np.append(np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1])]
+
+
 # -- from choices to profiles ------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Profiles:
@@ -147,7 +155,7 @@ class Profiles:
                 on, row = leads.take(node)
                 task, node = on.spread(task), links.indices[row].astype(np.int64)
                 new = within[node] & ~seen[task, self.place[node]]
-                task, node = np.divmod(np.unique(task[new] * len(within) + node[new]), len(within))
+                task, node = np.divmod(_distinct(task[new] * len(within) + node[new]), len(within))
                 seen[task, self.place[node]] = True
                 number += np.bincount(task, minlength=len(part))
                 few = number[task] <= MOST
@@ -199,7 +207,7 @@ class Profiles:
         inside = own * nodes + asked.node
         touching, at = Ragged(self.of_node.indptr.astype(np.int64)).take(asked.node)
         count = max(len(self.choices.start) - 1, 1)
-        task, choice = np.divmod(np.unique(touching.spread(own) * count + self.of_node.indices[at]), count)
+        task, choice = np.divmod(_distinct(touching.spread(own) * count + self.of_node.indices[at]), count)
         groups, row = Ragged(self.choices.start).take(choice)
         of, ends = groups.owner, self._ends[row]
         key = task[of][:, None] * nodes + ends
@@ -213,7 +221,7 @@ class Profiles:
         met = key[~free]
         if asked.level is not None:  # a firm one has its law, whether anyone met it or not
             met = np.append(met, (np.arange(tasks) * nodes + asked.level)[asked.firm & self.firm[asked.level]])
-        met = np.unique(met)
+        met = _distinct(met)
         by_task = Ragged.counted(met // nodes, tasks)
         able = ((by_task.sizes > 0) | ~asked.firm) & (by_task.sizes <= MOST)
         says = np.bincount(of[~top & ~lead], minlength=len(task)) > 0  # one of a whole top says nothing
@@ -355,9 +363,14 @@ class Laid:
 
 
 def _rounded(sizes: Ints) -> Ints:
-    """The next power of two (0 stays): profiles of about one size stand together, whatever else there is."""
+    """The next power of two or three halves of one: profiles of about one size stand together, whatever else there is.
+
+    >>> _rounded(np.array([0, 1, 3, 5, 13, 17])).tolist()
+    [0, 1, 3, 6, 16, 24]
+    """
     power = np.left_shift(1, np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64))
-    return np.asarray(np.where(sizes == 0, 0, power), np.int64)
+    less = 3 * power // 4
+    return np.asarray(np.where(sizes == 0, 0, np.where((sizes <= less) & (power > 2), less, power)), np.int64)
 
 
 # -- profiles side by side ---------------------------------------------------------------------------------------
@@ -396,11 +409,11 @@ class Stack:
             with np.errstate(all="ignore"):
                 step = -np.log(away / far) * away / slope
                 near = ~(gain > np.where(reach <= 1.0, 0.25, 1e-6) * away) | (reach <= 1e-6)
-                likeliest = ~(reach >= CLOSE) | (gain <= LITTLE * away)
+                likeliest = ~(gain * np.minimum(reach, 1.0) > LITTLE * away)  # the error of a distance less the gain
             most = np.where(away < far, 30.0, 3.0)  # outwards a step falls short, as the logarithm is concave
             step = np.where(near & np.isfinite(step), np.clip(step, -most, most), 0.0)
             beyond = np.abs(z[:, -1] - now.begin) > FARTHEST
-            found = (near & likeliest & (np.abs(step) < CLOSE)) | beyond
+            found = (near & likeliest & (np.abs(step) < NEAR)) | beyond
             if found.any():
                 right = found & ~beyond & (np.abs(np.log(away / far)) < 1e-3)
                 out[open_[right]] = (z[:, -1] + step)[right]
@@ -443,7 +456,14 @@ class Stack:
 
     def take(self, chosen: Flags) -> Stack:
         """Some of the profiles."""
-        return Stack(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        some = Stack(*(getattr(self, each.name)[chosen] for each in fields(self)))
+        vars(some)["precision"] = self.precision[chosen]
+        return some
+
+    @cached_property
+    def precision(self) -> Floats:
+        """P, nothing for δ."""
+        return np.asarray(self.root.swapaxes(1, 2) @ self.root)
 
     @property
     def _begun(self) -> Floats:
@@ -480,9 +500,9 @@ class Stack:
         """f, its gradient and its curvature (without the part of a top of several that bends the other way) by z."""
         G, S, A, m = self.D.shape
         d, D = self._times(z) + self.offset, self.D.reshape(G, S * A, m)
-        across, weight = self.root.swapaxes(1, 2), self.weight
+        across, weight, bent = self.root.swapaxes(1, 2), self.weight, self.precision
         away = self.root @ (z - self.centre)[:, :, None]
-        value, pull, bent = 0.5 * (away * away).sum(axis=(1, 2)), (across @ away)[:, :, 0], across @ self.root
+        value, pull = 0.5 * (away * away).sum(axis=(1, 2)), (across @ away)[:, :, 0]
         if A == 1 and not self._tied:  # a win
             d = d[:, :, 0]
             e = np.exp(-np.abs(d))
