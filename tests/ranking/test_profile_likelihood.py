@@ -217,7 +217,7 @@ def test_an_item_is_no_surer_last_for_not_having_met_the_next():
     member = STRUCTURES["bradley-terry"]
     open_ = separated_items(batch, member, member.links(batch, None), {}, None, "hessian")
     profiles = next(open_.profiles())
-    spread, axes = np.linalg.eigh(profiles.covariance[0][:3, :3])
+    spread, axes = np.linalg.eigh(profiles.laws.numbers.reshape(3, 3))
     root, value = axes * np.sqrt(np.maximum(spread, 0)), open_.value
     for j in (1, 2):
         asked = profiles.level(Ragged.of_sizes([2]), np.array([j, 3]), np.array([3]), np.array([j]))

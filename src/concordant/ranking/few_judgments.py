@@ -38,7 +38,8 @@ ROWS = 1 << 20
 """Opponents that are treated at once."""
 FAR = 40.0
 """No limit lies further from the score, and no opponent counts as further."""
-CLOSE = 1e-8
+CLOSE = 1e-5
+"""A step below this is the last one: Newton's error after it is about its square."""
 
 
 def exact_ends(

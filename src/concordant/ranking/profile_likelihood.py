@@ -408,7 +408,7 @@ class Stack:
             away = np.maximum(value - gain - now.least, 1e-300)
             with np.errstate(all="ignore"):
                 step = -np.log(away / far) * away / slope
-                near = ~(gain > np.where(reach <= 1.0, 0.25, 1e-6) * away) | (reach <= 1e-6)
+                near = ~(gain > np.where(reach <= 3.0, 0.5, 1e-6) * away) | (reach <= 1e-6)
                 likeliest = ~(gain * np.minimum(reach, 1.0) > LITTLE * away)  # the error of a distance less the gain
             most = np.where(away < far, 30.0, 3.0)  # outwards a step falls short, as the logarithm is concave
             step = np.where(near & np.isfinite(step), np.clip(step, -most, most), 0.0)

@@ -14,6 +14,7 @@ of what the level allows (a quarter from either side), and the differences in th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,7 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.profile_likelihood import Profiles
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
-from concordant.ranking.standard_errors import Intervals
+from concordant.ranking.standard_errors import SMALL, Intervals
 from concordant.ranking.strong_blocks import NEAREST, PAIRWISE
 
 Floats = NDArray[np.float64]
@@ -99,22 +100,40 @@ def rank_intervals(
     )
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
     drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS * share_of(batch) <= WORK
-    meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
-    units = Units.of(batch, curvature, gauge)
-    part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))
-    with stage("rank intervals", len(part)) as advance:
-        for ids, n, matrix in stacks(units, curvature, gauge, meat, part):
-            nodes = ids[:, :n]
+    with stage("rank intervals", len(chosen)) as advance:
+        for ids, n, matrix in _covariances(batch, curvature, intervals, gauge, chosen):
             known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
-            matrix = np.where(known[:, None, None], matrix, 0.0)
-            pairs = _pairs(matrix[:, :n, :n], scores.value[nodes], gauge.group[nodes], certain[nodes])
+            nodes, matrix = ids[:, :n], np.where(known[:, None, None], matrix, 0.0)[:, :n, :n]
             of, own = (each[batch.owner[nodes[:, 0]]] for each in (freedom, level))
-            critical = _drawn_quantile(matrix[:, :n, :n], pairs, own, seed, of) if drawn else _sidak(pairs, own, of)
-            above, below = _certain(scores.value[nodes], pairs, critical)
+            place = np.broadcast_to(np.arange(n), nodes.shape) if drawn else _first(certain[nodes])
+            here = np.take_along_axis(nodes, place, 1)
+            matrix = np.take_along_axis(np.take_along_axis(matrix, place[:, :, None], 1), place[:, None, :], 2)
+            pairs = _pairs(matrix, scores.value[here], gauge.group[here], certain[here])
+            critical = _drawn_quantile(matrix, pairs, own, seed, of) if drawn else _sidak(pairs, own, of)
+            above, below = np.zeros(nodes.shape, np.int64), np.zeros(nodes.shape, np.int64)
+            for beside, number in zip((above, below), _certain(scores.value[here], pairs, critical), strict=True):
+                np.put_along_axis(beside, place, number, 1)
             _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
             advance(len(ids))
     how = "max |t| of all differences" if drawn else "Šidák over all differences"
     return RankIntervals(*outermost(lower, upper, separated, intervals.level), intervals.level, how)
+
+
+def _covariances(
+    batch: Batch, curvature: Curvature, intervals: Intervals, gauge: Gauge, chosen: Ints
+) -> Iterator[tuple[Ints, int, Floats]]:
+    """Covariances of some graphs of one size together, those from which the intervals are where they were kept."""
+    parameters = batch.sizes + np.bincount(np.asarray(curvature.extra_owner, np.int64), minlength=len(batch))
+    if intervals.covariances is not None and (parameters[chosen] <= SMALL).all():
+        wanted = np.isin(np.arange(len(batch)), chosen)
+        for ids, n, matrix in intervals.covariances:
+            some = wanted[batch.owner[ids[:, 0]]]
+            yield (ids, n, matrix) if some.all() else (ids[some], n, matrix[some])
+        return
+    meat = Meat.of(batch, curvature) if intervals.method == "sandwich" else None
+    units = Units.of(batch, curvature, gauge)
+    part = np.flatnonzero(np.isin(units.graph, chosen) & ~far_units(units, curvature))
+    yield from stacks(units, curvature, gauge, meat, part)
 
 
 def rank_intervals_of_replicates(
@@ -260,6 +279,11 @@ def _pairs(matrix: Floats, value: Floats, group: Ints, certain: Flags) -> Floats
     np.einsum("gii->gi", open_)[:] = False
     error = np.sqrt(square)
     return np.where(open_ & (error > SPREAD * np.maximum(1.0, np.abs(value[:, :, None]))), error, np.inf)
+
+
+def _first(certain: Flags) -> Ints:
+    """Places of the certain ones of each row, filled up with others; shape (rows, the most of a row)."""
+    return np.argsort(~certain, axis=1, kind="stable")[:, : int(certain.sum(axis=1).max(initial=0))]
 
 
 def _certain(value: Floats, pairs: Floats, critical: Floats) -> tuple[Ints, Ints]:

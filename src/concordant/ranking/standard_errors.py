@@ -27,10 +27,13 @@ from concordant.ranking.large_variances import CERTIFIED, large_variances
 from concordant.ranking.scores import Scores, named
 
 Floats = NDArray[np.float64]
+Stacks = list[tuple[NDArray[np.int64], int, Floats]]
 METHODS = ("hessian", "sandwich")
 SMALL = 400
 """Graphs with at most so many parameters are inverted in stacks; larger ones one by one."""
 
+KEPT = 1 << 23
+"""Numbers of covariances that are kept for who asks for them next."""
 SILENT = 1e-8
 """Variance relative to the model's, of an item alone, below which a sandwich has no residuals to go by."""
 
@@ -54,6 +57,8 @@ class Intervals:
     notes: tuple[Note, ...] = ()
     freedom: Floats | None = None
     """Degrees of freedom of each graph's t law; None: the normal law."""
+    covariances: Stacks | None = None
+    """Those of graphs, of one size together, from which these are; None where they are many."""
 
 
 def default_method(batch: Batch, scores: Scores) -> str:
@@ -106,10 +111,9 @@ def score_intervals(
         raise UsageError(f"unknown interval method {method!r}: {did_you_mean(method, [*METHODS, 'auto'])}")
     if not 0 < level < 1:
         raise UsageError(f"the level of an interval lies between 0 and 1, not {level}")
-    gauge = Gauge.of(batch.node_start, connectivity) if gauge is None else gauge
+    usual, gauge = gauge is None, Gauge.of(batch.node_start, connectivity) if gauge is None else gauge
     meat = Meat.of(batch, curvature) if method == "sandwich" else None
-    found = _variances(batch, curvature, gauge, meat)
-    variance, extra, approximate, notes = found
+    variance, extra, approximate, notes, kept = _variances(batch, curvature, gauge, meat)
     if meat is not None:
         own = np.asarray(curvature.hessian.diagonal(), np.float64)[: len(variance)]
         known = np.where(np.isfinite(variance), variance, np.nan)
@@ -145,6 +149,7 @@ def score_intervals(
         level=level,
         notes=tuple(notes),
         freedom=freedom,
+        covariances=kept if usual else None,
     )
 
 
@@ -165,8 +170,8 @@ def infinite_ends(gauge: Gauge, connectivity: Connectivity) -> tuple[NDArray[np.
 
 def _variances(
     batch: Batch, curvature: Curvature, gauge: Gauge, meat: Meat | None, graphs: NDArray[np.int64] | None = None
-) -> tuple[Floats, Floats, NDArray[np.bool_], list[Note]]:
-    """Variances of the nodes' contrasts and of the coefficients, which graphs are approximate, and how."""
+) -> tuple[Floats, Floats, NDArray[np.bool_], list[Note], Stacks | None]:
+    """Variances of the nodes' contrasts and of the coefficients, which graphs are approximate, how, and covariances."""
     nodes = int(batch.node_start[-1])
     variance = np.zeros(nodes + len(curvature.extra_owner))
     approximate = np.zeros(len(batch), bool)
@@ -175,8 +180,11 @@ def _variances(
     small = units.size[chosen] <= SMALL
     small &= ~far_units(units, curvature)[chosen]
     none: list[NDArray[np.int64]] = []
-    for ids, _, matrix in stacks(units, curvature, gauge, meat, chosen[small]):
+    kept: Stacks | None = [] if graphs is None and (units.size[chosen[small]] ** 2).sum() <= KEPT else None
+    for ids, n, matrix in stacks(units, curvature, gauge, meat, chosen[small]):
         variance[ids] = np.einsum("gii->gi", matrix)
+        if kept is not None:
+            kept.append((ids, n, matrix))
         none.extend(row for row in ids if not np.isfinite(variance[row]).all())
     ways: dict[str, list[float]] = {}
     for unit in chosen[~small]:
@@ -215,7 +223,7 @@ def _variances(
                 "long chains with many comparisons); {ask} draws some"
             )
             notes.append(Note("no intervals", text, ask=Setting("interval", "bootstrap"), **named(batch, lost)))
-    return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes
+    return np.maximum(variance[:nodes], 0.0), np.maximum(variance[nodes:], 0.0), approximate, notes, kept
 
 
 _WORDS = {
