@@ -36,8 +36,8 @@ from concordant.ranking.elimination import FAR, far_apart
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-STACK = 1 << 20
-"""Numbers held at once in a stack of matrices."""
+STACK = 1 << 17
+"""Numbers held at once in a stack of matrices, so that it stays in the cache."""
 CROSSED = 3
 """Columns of clusters that one sandwich heeds, at most: each more doubles the intersections."""
 ROUNDING = 1e-10

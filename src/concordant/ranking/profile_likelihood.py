@@ -28,8 +28,8 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 MOST = 300
 """Nodes that are maximised over, or met by them, up to which a profile is computed."""
-STACK = 1 << 21
-"""Numbers of the largest array of a stack."""
+STACK = 1 << 18
+"""Numbers of the largest array of a stack, so that all of it stays in the cache."""
 ROWS = 1 << 20
 """Alternatives of choices that are looked through together."""
 TABLE = 1 << 24

@@ -105,15 +105,13 @@ def rank_intervals(
             known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
             nodes, matrix = ids[:, :n], np.where(known[:, None, None], matrix, 0.0)[:, :n, :n]
             of, own = (each[batch.owner[nodes[:, 0]]] for each in (freedom, level))
-            place = np.broadcast_to(np.arange(n), nodes.shape) if drawn else _first(certain[nodes])
-            here = np.take_along_axis(nodes, place, 1)
-            matrix = np.take_along_axis(np.take_along_axis(matrix, place[:, :, None], 1), place[:, None, :], 2)
-            pairs = _pairs(matrix, scores.value[here], gauge.group[here], certain[here])
-            critical = _drawn_quantile(matrix, pairs, own, seed, of) if drawn else _sidak(pairs, own, of)
-            above, below = np.zeros(nodes.shape, np.int64), np.zeros(nodes.shape, np.int64)
-            for beside, number in zip((above, below), _certain(scores.value[here], pairs, critical), strict=True):
-                np.put_along_axis(beside, place, number, 1)
-            _write(lower, upper, nodes, above, below, gauge, batch, connectivity.compared)
+            beside = np.zeros((2, *nodes.shape), np.int64)
+            for rows, place in _certain_ones(np.ones(nodes.shape, bool) if drawn else certain[nodes]):
+                here, part = nodes[rows, place], matrix[rows[:, :, None], place[:, :, None], place[:, None, :]]
+                pairs, r = _pairs(part, scores.value[here], gauge.group[here], certain[here]), rows[:, 0]
+                critical = _drawn_quantile(part, pairs, own[r], seed, of[r]) if drawn else _sidak(pairs, own[r], of[r])
+                beside[:, rows, place] = _certain(scores.value[here], pairs, critical)
+            _write(lower, upper, nodes, *beside, gauge, batch, connectivity.compared)
             advance(len(ids))
     how = "max |t| of all differences" if drawn else "Šidák over all differences"
     return RankIntervals(*outermost(lower, upper, separated, intervals.level), intervals.level, how)
@@ -281,9 +279,13 @@ def _pairs(matrix: Floats, value: Floats, group: Ints, certain: Flags) -> Floats
     return np.where(open_ & (error > SPREAD * np.maximum(1.0, np.abs(value[:, :, None]))), error, np.inf)
 
 
-def _first(certain: Flags) -> Ints:
-    """Places of the certain ones of each row, filled up with others; shape (rows, the most of a row)."""
-    return np.argsort(~certain, axis=1, kind="stable")[:, : int(certain.sum(axis=1).max(initial=0))]
+def _certain_ones(certain: Flags) -> Iterator[tuple[Ints, Ints]]:
+    """Rows, shape (some, 1), with about as many certain ones, and the places of these, filled up with others."""
+    order, number = np.argsort(~certain, axis=1, kind="stable"), certain.sum(axis=1)
+    width = np.minimum(-(-number // 8) * 8, certain.shape[1])
+    for most in np.unique(width[number > 1]).tolist():
+        rows = np.flatnonzero((width == most) & (number > 1))
+        yield rows[:, None], order[rows, :most]
 
 
 def _certain(value: Floats, pairs: Floats, critical: Floats) -> tuple[Ints, Ints]:
