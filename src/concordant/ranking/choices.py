@@ -7,6 +7,7 @@ a better tier, against all below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ class Choices:
         """Equal choices as one (all have the same number of alternatives)."""
         wide = int(self.start[1]) if len(self.start) > 1 else 1
         if wide == 2 and not self.offset.any():  # wins alone: the same by two numbers, and sooner
-            key: Floats | Ints = self.node[::2, 0] * (int(self.node.max(initial=0)) + 1) + self.node[1::2, 0]
+            key: NDArray[Any] = self.node[::2, 0] * (int(self.node.max(initial=0)) + 1) + self.node[1::2, 0]
         else:
             key = np.column_stack([self.node.reshape(-1, 2 * wide), self.offset.reshape(-1, wide)])
         kept, where = np.unique(key, axis=0, return_index=True, return_inverse=True)[1:]

@@ -115,7 +115,7 @@ class Laws:
 def _distinct(keys: Ints) -> Ints:
     """The different ones, ascending; faster than a table of them where most are in order."""
     keys = np.sort(keys)
-    return keys[np.append(np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1])]
+    return np.asarray(keys[np.append(np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1])], np.int64)
 
 
 # -- from choices to profiles ------------------------------------------------------------------------------------
@@ -342,12 +342,13 @@ class Laid:
             centre[free.owner[held], place[held]] = value[asked.node[node[held]]]
         opened = np.arange(m) < (size - 1)[:, None]
         root[:, np.arange(m), np.arange(m)] = np.where(opened, 0.0, 1.0)
+        laws = self.profiles.laws
         for k in np.unique(number[number > 0]).tolist():
             g = np.flatnonzero(number == k)
             met = self.met[self.by_task.first[same[g]][:, None] + np.arange(k)]
             at = (size[g] - 1)[:, None] + np.arange(k)
-            laws, unit = self.profiles.laws, self.profiles.unit[met[:, 0]]
-            root[g[:, None, None], at[:, :, None], at[:, None, :]] = laws.root(unit, met)
+            if laws is not None:
+                root[g[:, None, None], at[:, :, None], at[:, None, :]] = laws.root(self.profiles.unit[met[:, 0]], met)
             centre[g[:, None], at], begin[g] = value[met], value[met].mean(axis=1)
         return Stack(D, offset.reshape(G, S, A), top.reshape(G, S, A), weight, centre, root, follows,
                      self._least[same], begin)  # fmt: skip

@@ -111,7 +111,7 @@ def rank_intervals(
                 pairs, r = _pairs(part, scores.value[here], gauge.group[here], certain[here]), rows[:, 0]
                 critical = _drawn_quantile(part, pairs, own[r], seed, of[r]) if drawn else _sidak(pairs, own[r], of[r])
                 beside[:, rows, place] = _certain(scores.value[here], pairs, critical)
-            _write(lower, upper, nodes, *beside, gauge, batch, connectivity.compared)
+            _write(lower, upper, nodes, beside[0], beside[1], gauge, batch, connectivity.compared)
             advance(len(ids))
     how = "max |t| of all differences" if drawn else "Šidák over all differences"
     return RankIntervals(*outermost(lower, upper, separated, intervals.level), intervals.level, how)

@@ -201,7 +201,8 @@ class Separated:
             variance = np.where(self.firm[nodes], error[nodes] ** 2, 0.0)
             if np.isfinite(variance).all():
                 place[nodes] = np.arange(len(nodes))
-                yield Ragged.of_sizes([len(nodes)]), nodes, Laws(variance, *np.array([[0], [len(nodes)]]), place, False)
+                begin, width = np.zeros(1, np.int64), np.array([len(nodes)])
+                yield Ragged.of_sizes(width), nodes, Laws(variance, begin, width, place, whole=False)
 
     @cached_property
     def _bread(self) -> tuple[Curvature, Units, Units, Flags]:

@@ -111,7 +111,7 @@ def _blocks(graphs: Graphs, block: NDArray[np.int32]) -> tuple[Graphs, Ints]:
     place[nodes] = np.arange(len(nodes))
     number = np.full(graphs.nodes, -1, np.int64)
     number[nodes] = runs.owner
-    pairs = np.flatnonzero((block[graphs.first] == block[graphs.second]))
+    pairs = np.flatnonzero(block[graphs.first] == block[graphs.second])
     of = number[graphs.first[pairs]]
     order = np.argsort(of, kind="stable")
     pairs, of = pairs[order], of[order]
@@ -158,7 +158,8 @@ def _by_order(graphs: Graphs, linked: Connectivity, gauge: Gauge) -> Flags:
     behind = linked.open_below & ~linked.open_above, linked.open_above & ~linked.open_below
     up, down = graphs.above > 0, graphs.below > 0
     winner, loser = (
-        np.concatenate([one[up], other[down]]) for one, other in ((graphs.first, graphs.second), (graphs.second, graphs.first))
+        np.concatenate([one[up], other[down]])
+        for one, other in ((graphs.first, graphs.second), (graphs.second, graphs.first))
     )
     for ahead, after in zip(outermost(winner, loser, linked, gauge), behind, strict=True):
         beside = np.bincount(group, ~(firm | after | ahead), gauge.groups) > 0
