@@ -9,7 +9,8 @@ the range. The prior plays no part.
 
 What is maximised over: the scores of the items between i and the anchors, exactly; those of the firm items that they
 met as normal about their maximum likelihood, with its covariance (of the Hessian or the sandwich). Judgments between i
-and the rest add nothing to that maximum, so it is found with a prior that is next to none. In a component without any
+and the rest add nothing to that maximum, which is found without them (``strong_blocks``) or, of other likelihoods than
+that of plain pairs, with a prior that is next to none. In a component without any
 two items that the data limit against each other the mean is that of all items, and whoever has beaten all by chains of
 wins has a lower limit, whoever has lost to all an upper one. One more than 180 away from the firm items met is none.
 
@@ -55,7 +56,7 @@ TOGETHER = 1 << 21
 # -- limits ------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Separated:
-    """Graphs with separated items at their fit with next to no prior."""
+    """Graphs with separated items at their fit without a prior."""
 
     batch: Batch
     linked: Connectivity
@@ -86,7 +87,7 @@ class Separated:
         lists: bool,
         method: str,
     ) -> Separated | None:
-        """Fit the graphs that have separated items by ``fit``, with the curvature ``bend``; None where there are none.
+        """Fit the graphs that have separated items as ``fit`` does, with the curvature ``bend``; None where there are none.
 
         ``lists``: the structure reads lists stage by stage; ``method``: hessian or sandwich, for the firm items.
         """
