@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
+
 from concordant import __version__
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
@@ -29,8 +31,11 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
 from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
-from concordant.errors import UsageError
+from concordant.errors import InputError, UsageError
+from concordant.io.engines import memory
+from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
+from concordant.io.log.formats import locate
 from concordant.io.log.lakes import Several
 from concordant.io.read import read_as_made, read_log
 from concordant.io.store.segments import fingerprint
@@ -45,6 +50,7 @@ from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
+from concordant.ranking.unchanged import Earlier
 
 REMEMBERS = (".parquet", ".arrow", ".feather")
 """Endings of tables that have room for what the ranking rests on."""
@@ -149,6 +155,7 @@ def board_of(
     ``as_of``: another day than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
+    earlier = _earlier(options.start)
     named = log or (Several((options.log, *options.more)) if options.more else options.log)
     reads = asked_of(options, **({} if by is None else {"cluster": (*options.cluster, by)}))
     if runs:
@@ -192,15 +199,28 @@ def board_of(
         board = _moving(options, prefs)
     else:
         with Progress(quiet, "ranking", known=prefs):
-            board = ranking.rank(prefs, name, **how)
+            board = ranking.rank(prefs, name, start=earlier, **how)
     return replace(board, rests=resting), told
 
 
 def _scores_alone(options: RankOptions, part: Any, by: str | None) -> bool:
     """Whether nothing that depends on who judged is asked for: neither intervals nor a word on the fit of the model."""
-    said = not options.quiet or options.statistics or options.summary is not None or options.cluster
+    said = not options.quiet or options.statistics or options.summary is not None or options.cluster or options.start
     described = said or (options.output or "").lower().endswith((".md", *REMEMBERS))
     return not described and options.interval == "none" and part is None and by is None
+
+
+def _earlier(name: str | None) -> pa.Table | None:
+    """Read an earlier ranking with what it carries. Errors: InputError."""
+    if name is None:
+        return None
+    log = with_columns(locate(name))
+    table = memory.arrow_table(log, log.columns)
+    try:
+        Earlier.of(table)
+    except InputError as error:
+        raise InputError(f"--start {name}: {error}") from None
+    return table
 
 
 def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:
