@@ -149,10 +149,8 @@ class Meat:
 
     def times(self, change: Any) -> Meat:
         """The meat of parameters that are a linear function of these."""
-        parts = (self.root, self.minus, self.cells)
-        root, minus, cells = (None if part is None else csr_array(part @ change) for part in parts)
-        assert root is not None
-        return replace(self, root=root, minus=minus, cells=cells)
+        minus, cells = (None if part is None else csr_array(part @ change) for part in (self.minus, self.cells))
+        return replace(self, root=csr_array(self.root @ change), minus=minus, cells=cells)
 
     @property
     def freedom(self) -> Floats:
