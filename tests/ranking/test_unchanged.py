@@ -20,6 +20,9 @@ from concordant.ranking import rank_intervals, unchanged
 from concordant.ranking.unchanged import label_signs, query_signs
 
 
+NUMBERS = ("score", "lower", "upper")
+
+
 def votes(
     queries: int, seed: int, *, items: int = 8, each: int = 30, labels: str = "q{}", **more: Any
 ) -> dict[str, Any]:
@@ -95,11 +98,11 @@ def test_the_bits_of_the_whole(case: str, as_table: bool, tmp_path: Path) -> Non
     assert "41 of 41 queries" in " ".join(again.notes)
 
 
-def orders(queries: int, seed: int, who: int = 0) -> dict[str, Any]:
+def orders(queries: int, seed: int, who: int = 0, each: int = 6) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     rows = [
         (int(query), f"{seed}-{session}", f"i{item}", place + 1, f"p{session % max(who, 1)}")
-        for session, query in enumerate(rng.integers(0, queries, 6 * queries))
+        for session, query in enumerate(rng.integers(0, queries, each * queries))
         for place, item in enumerate(rng.permutation(6)[:4])
     ]
     log = dict(zip(("query", "judgment", "item", "rank", "who"), map(list, zip(*rows, strict=True)), strict=True))
@@ -119,6 +122,25 @@ def test_lists(structure: str, interval: str, who: int) -> None:
     found = cc.rank(today, structure, interval=interval, start=before)
     equal(found.to_arrow(), cc.rank(today, structure, interval=interval).to_arrow())
     assert "26 of 30 queries" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("kind", ["lists", "votes", "crossed"])
+def test_a_query_alone_has_its_own_limits(kind: str) -> None:
+    """People who judge in several queries are heeded in each by itself."""
+    log = orders(30, 79, 5, each=2) if kind == "lists" else votes(25, 3, each=8, people=4, ties=0.1)
+    clusters: tuple[str, ...] = ("who",)
+    if kind == "crossed":
+        log["what"] = [f"{left}{at % 3}" for at, left in enumerate(log["left"])]
+        clusters = ("who", "what")
+    prefs = cc.read(log, cluster=clusters)
+    structure = "plackett-luce" if kind == "lists" else "bradley-terry"
+    whole = cc.rank(prefs, structure).to_arrow().to_pylist()
+    assert any(row["flag"] for row in whole)
+    for query in prefs.queries.tolist():
+        alone = cc.rank(prefs.select([query]), structure).to_arrow().to_pylist()
+        for one, other in zip(alone, (row for row in whole if row["query"] == query), strict=True):
+            for name, value in one.items():
+                assert value == (pytest.approx(other[name], rel=1e-7, abs=1e-9) if name in NUMBERS else other[name])
 
 
 # -- signs ---------------------------------------------------------------------------------------------------------

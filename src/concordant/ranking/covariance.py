@@ -322,6 +322,9 @@ def _semidefinite(matrix: Floats, cells: Floats) -> Floats:
     known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
     least = np.linalg.eigvalsh(np.where(known[:, None, None], matrix, 0.0))[:, 0]
     bad = np.flatnonzero(known & (least < -ROUNDING * np.einsum("gii->gi", matrix).max(axis=1, initial=0.0)))
+    lost = ~np.isfinite(cells[bad]).all(axis=(1, 2))  # what is left of the cells is rounding
+    matrix[bad[lost]] = np.nan
+    bad = bad[~lost]
     values, vectors = np.linalg.eigh(matrix[bad] - cells[bad])
     matrix[bad] = cells[bad] + (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     return matrix
