@@ -19,7 +19,6 @@ from concordant.preferences.status import Status
 from concordant.ranking import rank_intervals, unchanged
 from concordant.ranking.unchanged import label_signs, query_signs
 
-
 NUMBERS = ("score", "lower", "upper")
 
 
