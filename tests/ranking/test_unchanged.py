@@ -229,6 +229,23 @@ def test_tables_that_say_nothing() -> None:
     for table in (plain, plain.select(["item", "score"]), pa.table({})):
         with pytest.raises(cc.InputError, match="does not say what its queries hold"):
             cc.rank(prefs, start=table)
+    table = replace(cc.rank(prefs), rests={"log": "yesterday"}).to_arrow()
+    assert "5 of 5 queries have" in " ".join(cc.rank(prefs, start=table).notes)
+    order = pa.array(np.arange(len(table))[::-1])
+    score = table.column_names.index("score")
+    for changed in (
+        table.slice(1),
+        table.slice(0, len(table) - 1),
+        table.take(order),
+        table.drop_columns(["lower"]),
+        table.set_column(score, "score", pa.array(table["score"].to_numpy() + 1e-9)),
+        table.set_column(score, "score", pa.array(["x"] * len(table))),
+        table.set_column(table.column_names.index("item"), "item", pa.array(["i01"] * len(table))),
+    ):
+        with pytest.raises(cc.InputError, match="was changed since it was made"):
+            cc.rank(prefs, start=changed)
+    with pytest.raises(cc.UsageError, match=r"a Ranking or its table .* not str"):
+        cc.rank(prefs, start="earlier.parquet")  # type: ignore[arg-type]
     one = cc.rank(prefs.select(["q1"]))
     with pytest.raises(cc.InputError, match="does not say"):
         cc.rank(prefs, start=one)

@@ -156,17 +156,16 @@ class Ranking(Answers, Shown):
                 **quasi,
             }
         )
-        return table.replace_schema_metadata(self.carried if self.rests else None)
+        return table.replace_schema_metadata(self._carried(table) if self.rests else None)
 
-    @property
-    def carried(self) -> dict[str, Any]:
+    def _carried(self, table: pa.Table) -> dict[str, Any]:
         """What a table carries: what the ranking rests on, and what tells which queries a later one may keep."""
         held = self.judged
-        if held is None or not held.how or len(self.queries) < 2:
+        if held is None or not held.how or not 1 < len(self.queries) == len(np.unique(self.query)):
             return {"concordant": json.dumps(dict(self.rests))}
         signs = query_signs(held.prefs, held.drawn)
         signs[self.status["status"] == Status.STOPPED] = 0
-        return metadata(self.rests, self.interval, held.how, signs)
+        return metadata(table, self.rests, self.interval, held.how, signs)
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
@@ -350,7 +349,10 @@ def _of_kept(kept: Kept) -> _Part:
 def _kept(start: Ranking | pa.Table, prefs: Preferences, how: str, drawn: NDArray[np.bool_]) -> Kept:
     """The queries that keep the rows of an earlier ranking."""
     if isinstance(start, Ranking):
-        start = start.to_arrow().replace_schema_metadata(start.carried)
+        table = start.to_arrow()
+        start = table.replace_schema_metadata(start._carried(table))
+    if not isinstance(start, pa.Table):
+        raise UsageError(f"an earlier ranking is a Ranking or its table (to_arrow), not {type(start).__name__}")
     return Earlier.of(start).kept(prefs, how, query_signs(prefs, drawn))
 
 

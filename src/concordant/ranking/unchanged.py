@@ -119,11 +119,26 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else str(value)
 
 
-def metadata(rests: Mapping[str, Any], interval: str, how: str, signs: Signs) -> dict[str, Any]:
-    """The metadata of a table of a ranking."""
+def metadata(table: pa.Table, rests: Mapping[str, Any], interval: str, how: str, signs: Signs) -> dict[str, Any]:
+    """The metadata of a table of a ranking, by which it is known whether anything in it was changed."""
+    told = {**rests, "interval": interval, HOW: how, "rows": _rows_sign(table)}
+    return {"concordant": json.dumps(told), SIGNS: np.ascontiguousarray(signs).tobytes()}
+
+
+def _rows_sign(table: pa.Table) -> str:
+    """A sign of the rows of a ranking in their order."""
+    row: Signs = np.arange(table.num_rows, dtype=np.uint64)
+    for name in ("query", "item", "flag"):
+        labels, codes = Labels.encode(table[name])
+        row = _mixed(row, label_signs(labels)[codes])
+    return f"{int(_mixed(row, *_numbers(table).values()).sum(dtype=np.uint64)):016x}"
+
+
+def _numbers(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """Columns of numbers and marks as in a ``Ranking``, where a rank that is missing is 0."""
+    names = (*ROWS, *({"quasi_error"} & {*table.column_names}))
     return {
-        "concordant": json.dumps({**rests, "interval": interval, HOW: how}),
-        SIGNS: np.ascontiguousarray(signs).tobytes(),
+        name: pc.fill_null(table[name], 0).to_numpy() if "rank" in name else table[name].to_numpy() for name in names
     }
 
 
@@ -144,18 +159,20 @@ class Earlier:
         held = table.schema.metadata or {}
         try:
             told = json.loads(held[b"concordant"])
-            how, interval = json.loads(told[HOW]), str(told["interval"])
+            how, interval, rows = json.loads(told[HOW]), str(told["interval"]), str(told["rows"])
             signs = np.frombuffer(held[SIGNS.encode()], np.uint64).reshape(-1, 2)
-            queries = Labels.encode(table["query"])[0]
-            whole = len(signs) == len(queries) and {*ROWS, "item", "flag"} <= {*table.column_names}
         except (KeyError, ValueError, TypeError):
-            whole = False
-        if not whole:
             raise InputError(
                 "the earlier ranking does not say what its queries hold: name one of several queries that concordant "
                 "rank wrote as Parquet or Arrow"
-            )
-        return cls(table, queries, signs, how, interval)
+            ) from None
+        try:
+            same = _rows_sign(table) == rows
+        except (KeyError, ValueError, TypeError, pa.ArrowInvalid):
+            same = False
+        if not same:
+            raise InputError("the earlier ranking was changed since it was made (rows, their order or what they hold)")
+        return cls(table, Labels.encode(table["query"])[0], signs, how, interval)
 
     def kept(self, prefs: Preferences, how: str, signs: Signs) -> Kept:
         """The queries whose judgments are the same, and their rows. Errors (UsageError): other settings."""
@@ -177,8 +194,7 @@ class Earlier:
         query = queries.codes_of(self.table["query"])
         kept = np.flatnonzero((query >= 0) & same[np.maximum(query, 0)])
         table = self.table.take(pa.array(kept))
-        found = {name: pc.fill_null(table[name], 0).to_numpy() if "rank" in name else table[name].to_numpy()
-                 for name in (*ROWS, *({"quasi_error"} & {*table.column_names}))}  # fmt: skip
+        found = _numbers(table)
         flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()
         return {**found, "query": query[kept], "item": items.codes_of(table["item"]), "flag": flags}
 
@@ -196,7 +212,7 @@ class Kept:
     def note(self) -> Note:
         """What is to be said."""
         text = (
-            "{kept:,} of {of:queries} {kept:has|have} the judgments of the earlier ranking and {kept:keeps its|keep "
+            "{kept:,} of {of:queries} {of:has|have} the judgments of the earlier ranking and {of:keeps its|keep "
             "their} rows; what is said of the others' fits holds for these alone"
         )
         return Note("rows kept", text, kept=int(self.same.sum()), of=len(self.same))
