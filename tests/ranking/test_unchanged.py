@@ -39,6 +39,8 @@ def votes(
     log["outcome"] = np.where(tie, "tie", "left").tolist()
     if people := more.get("people"):
         log["who"] = [f"p{code}" for code in rng.integers(0, people, len(query))]
+    if more.get("crossed"):
+        log["what"] = [f"w{code}" for code in rng.integers(0, 9, len(query))]
     if more.get("weight"):
         log["weight"] = rng.choice([0.5, 1.0, 2.5], len(query)).tolist()
     return log
@@ -59,7 +61,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "few people": ({"people": 3, "ties": 0.1}, {"level": 0.8}),
     "strengths": ({"weight": True}, {"prior": 0.5}),
     "no intervals": ({}, {"interval": "none", "min_judgments": 3}),
-    "a reference": ({"items": 4}, {"reference": "i01"}),
+    "one component and several": ({"each": 6, "ties": 0.3}, {}),
+    "crossed": ({"people": 6, "ties": 0.1, "crossed": True}, {}),
     "across components": ({"each": 6}, {"across_components": True}),
     "borda": ({}, {"structure": "borda", "interval": "none"}),
     "borda of people": ({"people": 5}, {"structure": "borda", "interval": "none"}),
@@ -79,7 +82,7 @@ def equal(found: pa.Table, whole: pa.Table) -> None:
 @pytest.mark.parametrize("as_table", [True, False])
 def test_the_bits_of_the_whole(case: str, as_table: bool, tmp_path: Path) -> None:
     how, options = CASES[case]
-    clustered = {"cluster": "who"} if "people" in how else {}
+    clustered = {"cluster": ("who", "what") if "crossed" in how else "who"} if "people" in how else {}
     log = votes(40, 1, **how)
     before = cc.rank(cc.read(log, **clustered), **options)
     today = cc.read(later(log, 5, **how), **clustered)
@@ -142,6 +145,18 @@ def test_a_query_alone_has_its_own_limits(kind: str) -> None:
                 assert value == (pytest.approx(other[name], rel=1e-7, abs=1e-9) if name in NUMBERS else other[name])
 
 
+def test_many_items_and_crossed_clusters() -> None:
+    """A query that is not inverted whole, beside small ones."""
+    how = {"people": 30, "crossed": True, "ties": 0.1}
+    log, large = votes(4, 1, **how), votes(1, 2, items=430, each=1300, labels="large", **how)
+    both = {name: [*column, *large[name]] for name, column in log.items()}
+    clusters = {"cluster": ("who", "what")}
+    whole = cc.rank(today := cc.read(both, **clusters))
+    for before in (log, large):
+        found = cc.rank(today, start=cc.rank(cc.read({n: [*c, *log[n][:1]] for n, c in before.items()}, **clusters)))
+        equal(found.to_arrow(), whole.to_arrow())
+
+
 # -- signs ---------------------------------------------------------------------------------------------------------
 def test_whatever_is_said_changes_the_sign() -> None:
     def signs(**changes: Any) -> list[int]:
@@ -192,19 +207,19 @@ def test_other_settings_are_refused() -> None:
     prefs = cc.read(votes(5, 1))
     before = cc.rank(prefs)
     for options, said in (
-        ({"level": 0.9}, r"level was 0.95 and is 0.9"),
-        ({"prior": 1.0}, r"prior was None and is 1.0"),
-        ({"interval": "sandwich", "min_judgments": 2}, "interval was 'auto' and is 'sandwich', min_judgments was 0"),
-        ({"structure": "thurstone-mosteller", "interval": "none"}, "structure was 'bradley-terry' and is 'thurstone"),
+        ({"level": 0.9}, r"level 0\.95 and now 0\.9\)"),
+        ({"prior": 1.0}, r"prior not given and now 1\.0"),
+        ({"interval": "sandwich", "min_judgments": 2}, "interval 'auto' and now 'sandwich', min_judgments 0"),
+        ({"structure": "thurstone-mosteller", "interval": "none"}, "structure 'bradley-terry' and now 'thurstone"),
     ):
         with pytest.raises(cc.UsageError, match=said):
             cc.rank(prefs, **options, start=before)
-    with pytest.raises(cc.UsageError, match="tied was False and is True"):
+    with pytest.raises(cc.UsageError, match="this log has ties, its log had none"):
         cc.rank(cc.read(later(votes(5, 1), 2, ties=0.9)), start=before)
     told = before.judged
     assert told is not None
     other = replace(told, how=told.how.replace(f'"numpy": "{np.__version__}"', '"numpy": "1.0"'))
-    with pytest.raises(cc.UsageError, match=r"numpy was '1\.0' and is"):
+    with pytest.raises(cc.UsageError, match=r"numpy '1\.0' and now"):
         cc.rank(prefs, start=replace(before, judged=other))
 
 
@@ -213,13 +228,14 @@ def test_other_settings_are_refused() -> None:
     [
         ({"structure": "borda"}, "bootstrap"),
         ({"interval": "bootstrap"}, "bootstrap"),
-        ({"prior": "auto"}, "prior chosen from all"),
-        ({"ties": "davidson"}, "has coefficients"),
+        ({"prior": "auto"}, "prior is chosen from all"),
+        ({"ties": "davidson"}, "coefficients beside"),
+        ({"reference": "i01"}, "reference"),
     ],
 )
 def test_where_rows_rest_on_other_queries(options: dict[str, Any], said: str) -> None:
     prefs = cc.read(votes(5, 1, ties=0.2))
-    with pytest.raises(cc.UsageError, match=f"an earlier ranking is of no use where .*{said}"):
+    with pytest.raises(cc.UsageError, match=f"an earlier ranking is of no use here: .*{said}"):
         cc.rank(prefs, **options, start=cc.rank(prefs))
 
 
@@ -232,6 +248,15 @@ def test_tables_that_say_nothing() -> None:
     table = replace(cc.rank(prefs), rests={"log": "yesterday"}).to_arrow()
     assert "5 of 5 queries have" in " ".join(cc.rank(prefs, start=table).notes)
     order = pa.array(np.arange(len(table))[::-1])
+    signs = table.schema.metadata[unchanged.SIGNS.encode()]
+    forged = [
+        {unchanged.SIGNS.encode(): some} for some in (signs[:-16], signs[16:] + signs[:16], bytes(len(signs)), b"")
+    ]
+    views = table.set_column(0, "query", table["query"].cast(pa.string_view()))
+    assert "5 of 5 queries have" in " ".join(cc.rank(prefs, start=views).notes)
+    for nonsense in (b"[" * 10_000, b"[]", b"{}", b'{"ranked": "[]"}', b"\xff"):
+        with pytest.raises(cc.InputError, match="does not say what its queries hold"):
+            cc.rank(prefs, start=table.replace_schema_metadata(table.schema.metadata | {b"concordant": nonsense}))
     score = table.column_names.index("score")
     for changed in (
         table.slice(1),
@@ -241,10 +266,11 @@ def test_tables_that_say_nothing() -> None:
         table.set_column(score, "score", pa.array(table["score"].to_numpy() + 1e-9)),
         table.set_column(score, "score", pa.array(["x"] * len(table))),
         table.set_column(table.column_names.index("item"), "item", pa.array(["i01"] * len(table))),
+        *(table.replace_schema_metadata(table.schema.metadata | each) for each in forged),
     ):
         with pytest.raises(cc.InputError, match="was changed since it was made"):
             cc.rank(prefs, start=changed)
-    with pytest.raises(cc.UsageError, match=r"a Ranking or its table .* not str"):
+    with pytest.raises(cc.UsageError, match=r"is a Ranking, or the table .* not str"):
         cc.rank(prefs, start="earlier.parquet")  # type: ignore[arg-type]
     one = cc.rank(prefs.select(["q1"]))
     with pytest.raises(cc.InputError, match="does not say"):
@@ -282,11 +308,15 @@ def test_every_night(tmp_path: Path) -> None:
     assert "27 of 31 queries have the judgments of the earlier ranking and keep their rows" in night.stderr
     equal(pq.read_table(board), pq.read_table(whole))
     assert pq.read_schema(board).metadata == pq.read_schema(whole).metadata
+    arrow = tmp_path / "board.arrow"
+    assert command("rank", both, "--cluster", "who", "-o", arrow, "-q").returncode == 0
+    found = command("rank", both, "--cluster", "who", "-o", arrow, "--start", arrow)
+    assert found.returncode == 0 and "31 of 31 queries" in found.stderr, found.stderr
     again = command("rank", both, "--cluster", "who", "-o", tmp_path / "again.csv", "--start", board)
     assert again.returncode == 0 and "31 of 31 queries" in again.stderr
     for arguments, said in (
-        ([both, "--start", board], "clusters was True and is False"),
-        ([both, "--cluster", "who", "--level", "0.9", "--start", board], "level was 0.95 and is 0.9"),
+        ([both, "--start", board], "this log has no clusters, its log had some"),
+        ([both, "--cluster", "who", "--level", "0.9", "--start", board], "level 0.95 and now 0.9"),
         ([both, "--cluster", "who", "--start", tmp_path / "again.csv"], "again.csv: the earlier ranking does not say"),
         ([both, "--cluster", "who", "--start", both], "both.parquet: the earlier ranking does not say"),
         ([both, "--cluster", "who", "--start", tmp_path / "none.parquet"], "none.parquet"),

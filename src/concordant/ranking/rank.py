@@ -251,7 +251,8 @@ def rank(
         of the items of the component that the data limit on both sides (of all its items where none is).
     min_judgments : items with fewer judgments stand apart after the ranking (``Ranking.provisional``).
     across_components : whether to rank items of different components together, by the prior's answer alone.
-    start : an earlier ranking by the same settings, or its table: queries with the same judgments keep its rows.
+    start : an earlier ranking by the same settings, or the table that the command wrote of one: queries with the same
+        judgments keep its rows.
     progress : called with the number of queries done and of all.
     **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry and Plackett–Luce; ``prior="auto"``
         takes the precision under which the judgments are likeliest, see ``ranking.empirical_bayes``).
@@ -287,7 +288,7 @@ def rank(
     asked |= {"quasi": quasi, "reference": reference, "min_judgments": least, "across_components": across_components}
     how = settings(prefs, {**options, **asked})
     if start is not None:
-        refuse_whole(member, interval, options, bool(prefs.covariate_names))
+        refuse_whole(member, interval, options, bool(prefs.covariate_names), reference is not None)
     if options.get("prior") == "auto":
         options["prior"], note = chosen_prior(prefs, member, options)
         said = (note,)
@@ -330,7 +331,7 @@ def rank(
         done += len(codes)
         if progress is not None:
             progress(done, len(prefs.queries))
-    if zero is not None and parts:
+    if zero is not None:
         parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
     fitted = Fitted(prefs, options, used, wanted, zero, least, how, drawn)
     if kept is None:
@@ -352,7 +353,9 @@ def _kept(start: Ranking | pa.Table, prefs: Preferences, how: str, drawn: NDArra
         table = start.to_arrow()
         start = table.replace_schema_metadata(start._carried(table))
     if not isinstance(start, pa.Table):
-        raise UsageError(f"an earlier ranking is a Ranking or its table (to_arrow), not {type(start).__name__}")
+        raise UsageError(
+            f"an earlier ranking is a Ranking, or the table that the command wrote of one, not {type(start).__name__}"
+        )
     return Earlier.of(start).kept(prefs, how, query_signs(prefs, drawn))
 
 

@@ -31,6 +31,8 @@ Ints = NDArray[np.int64]
 Signs = NDArray[np.uint64]
 SIGNS, HOW = "concordant queries", "ranked"
 """Metadata of a table: the signs of its queries in the order of their labels; inside ``concordant``, the settings."""
+FACTS = {"tied": "ties", "weighted": "strengths", "clusters": "clusters"}
+"""Of a log, as they are called."""
 VERSIONS = ("concordant", "numpy", "scipy")
 """What may change the last bits."""
 SOME = 1 << 20
@@ -121,17 +123,19 @@ def _plain(value: Any) -> Any:
 
 def metadata(table: pa.Table, rests: Mapping[str, Any], interval: str, how: str, signs: Signs) -> dict[str, Any]:
     """The metadata of a table of a ranking, by which it is known whether anything in it was changed."""
-    told = {**rests, "interval": interval, HOW: how, "rows": _rows_sign(table)}
+    told = {**rests, "interval": interval, HOW: how, "rows": _rows_sign(table, how, signs)}
     return {"concordant": json.dumps(told), SIGNS: np.ascontiguousarray(signs).tobytes()}
 
 
-def _rows_sign(table: pa.Table) -> str:
-    """A sign of the rows of a ranking in their order."""
+def _rows_sign(table: pa.Table, how: str, signs: Signs) -> str:
+    """A sign of the rows of a ranking in their order, and of what else is known of it."""
     row: Signs = np.arange(table.num_rows, dtype=np.uint64)
     for name in ("query", "item", "flag"):
         labels, codes = Labels.encode(table[name])
         row = _mixed(row, label_signs(labels)[codes])
-    return f"{int(_mixed(row, *_numbers(table).values()).sum(dtype=np.uint64)):016x}"
+    row = _mixed(row, *_numbers(table).values())
+    beside = _mixed(signs.ravel(), np.arange(signs.size)), label_signs(Labels.encode([how])[0])
+    return f"{int(np.concatenate([row, *beside]).sum(dtype=np.uint64)):016x}"
 
 
 def _numbers(table: pa.Table) -> dict[str, NDArray[Any]]:
@@ -159,27 +163,44 @@ class Earlier:
         held = table.schema.metadata or {}
         try:
             told = json.loads(held[b"concordant"])
-            how, interval, rows = json.loads(told[HOW]), str(told["interval"]), str(told["rows"])
-            signs = np.frombuffer(held[SIGNS.encode()], np.uint64).reshape(-1, 2)
-        except (KeyError, ValueError, TypeError):
+            written, interval, rows = str(told[HOW]), str(told["interval"]), str(told["rows"])
+            signs, how = np.frombuffer(held[SIGNS.encode()], np.uint64).reshape(-1, 2), json.loads(written)
+        except (KeyError, ValueError, TypeError, RecursionError):
             raise InputError(
-                "the earlier ranking does not say what its queries hold: name one of several queries that concordant "
-                "rank wrote as Parquet or Arrow"
+                "the earlier ranking does not say what its queries hold, as those of one query, of Spark, over time or "
+                "rewritten by others do not; name one of several queries that concordant rank wrote as Parquet or Arrow"
             ) from None
         try:
-            same = _rows_sign(table) == rows
-        except (KeyError, ValueError, TypeError, pa.ArrowInvalid):
+            table = table.select([*_numbers(table), "query", "item", "flag"])
+            plain = [one.with_type(pa.large_string()) if "string" in str(one.type) else one for one in table.schema]
+            table = table.cast(pa.schema(plain))
+            queries = Labels.encode(table["query"])[0]
+            same = len(queries) == len(signs) and isinstance(how, dict) and _rows_sign(table, written, signs) == rows
+        except (KeyError, ValueError, TypeError, NotImplementedError, pa.ArrowException):
             same = False
         if not same:
             raise InputError("the earlier ranking was changed since it was made (rows, their order or what they hold)")
-        return cls(table, Labels.encode(table["query"])[0], signs, how, interval)
+        return cls(table, queries, signs, how, interval)
 
     def kept(self, prefs: Preferences, how: str, signs: Signs) -> Kept:
         """The queries whose judgments are the same, and their rows. Errors (UsageError): other settings."""
         now = json.loads(how)
-        if wrong := sorted(name for name in {*self.how, *now} if self.how.get(name) != now.get(name)):
-            said = ", ".join(f"{name} was {self.how.get(name)!r} and is {now.get(name)!r}" for name in wrong)
-            raise UsageError(f"the earlier ranking was made otherwise ({said}): rank all queries once")
+        wrong = sorted(name for name in {*self.how, *now} if self.how.get(name) != now.get(name))
+        for name in (name for name in FACTS if name in wrong):
+            has, had = (
+                ("this log has", "its log had none") if now.get(name) else ("this log has no", "its log had some")
+            )
+            raise UsageError(
+                f"the earlier ranking is of no use: {has} {FACTS[name]}, {had}, and limits of all queries follow from "
+                "that; rank all queries once"
+            )
+        if wrong:
+            given = [
+                f"{name} {' and now '.join('not given' if one.get(name) is None else repr(one[name]) for one in both)}"
+                for name in wrong
+                if (both := (self.how, now))
+            ]
+            raise UsageError(f"the earlier ranking was made otherwise ({', '.join(given)}): rank all queries once")
         same = self.same(prefs.queries, signs)
         return Kept(same, self.columns(prefs.queries, prefs.items, same), self.interval)
 
@@ -213,24 +234,24 @@ class Kept:
         """What is to be said."""
         text = (
             "{kept:,} of {of:queries} {of:has|have} the judgments of the earlier ranking and {of:keeps its|keep "
-            "their} rows; what is said of the others' fits holds for these alone"
+            "their} rows; notes on fits, ends of intervals and convergence are of the others alone"
         )
         return Note("rows kept", text, kept=int(self.same.sum()), of=len(self.same))
 
 
-def refuse_whole(member: Structure, interval: str, options: Mapping[str, Any], covariates: bool) -> None:
+def refuse_whole(
+    member: Structure, interval: str, options: Mapping[str, Any], covariates: bool, reference: bool
+) -> None:
     """Refuse an earlier ranking where rows of a query rest on other queries, or go with coefficients: UsageError."""
     drawn = interval == "bootstrap" or (interval == "auto" and member.curvature is None and member.reads != "exposures")
-    ties, covariates = options.get("ties"), covariates and options.get("covariates", True)
-    propensities = options.get("propensities")
+    coefficients = options.get("ties") in ("davidson", "cumulative") or (covariates and options.get("covariates", True))
+    estimated = member.linked is not None or ("propensities" in member.options and not options.get("propensities"))
     for wrong, what in (
-        (member.linked is not None or ("propensities" in member.options and not propensities), "is estimated from all"),
-        (options.get("prior") == "auto", "has its prior chosen from all"),
-        (drawn, "has intervals by the bootstrap, whose number of replicates rests on all"),
-        (
-            ties in ("davidson", "cumulative") or covariates,
-            "has coefficients, which a table of scores does not hold, in",
-        ),
+        (estimated, f"{member.name} is estimated from all queries"),
+        (options.get("prior") == "auto", "the prior is chosen from all queries"),
+        (drawn, f"the intervals of {member.name} are a bootstrap, whose number of replicates rests on all queries"),
+        (coefficients, "a table of scores does not hold the coefficients beside them"),
+        (reference, "whether the reference can be zero is found from all queries"),
     ):
         if wrong:
-            raise UsageError(f"an earlier ranking is of no use where {member.name} {what} queries; rank without it")
+            raise UsageError(f"an earlier ranking is of no use here: {what}; rank without it")

@@ -36,6 +36,7 @@ from concordant.io.engines import memory
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
 from concordant.io.log.formats import locate
+from concordant.io.log.headers import arrow_metadata
 from concordant.io.log.lakes import Several
 from concordant.io.read import read_as_made, read_log
 from concordant.io.store.segments import fingerprint
@@ -96,6 +97,12 @@ def rank(options: RankOptions) -> None:
     if options.qrels is not None:
         with Progress(quiet, "judging"):
             verdict = judged(board, names, options.qrels, judges, options.level)
+    coefficients = None if options.coefficients is None else board.coefficient_table()
+    if coefficients is not None and not len(coefficients):
+        raise UsageError(
+            f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
+            "covariates (--covariate) and ties with a parameter (--ties davidson or cumulative) have coefficients"
+        )
     number = 0
     if output is not None:
         with Progress(quiet, f"writing {output}"):
@@ -104,15 +111,9 @@ def rank(options: RankOptions) -> None:
     options.say_notes(verdict[1])
     if output is not None:
         options.say("wrote", f"wrote {output}: {number:,} rows", path=output)
-    if options.coefficients is not None:
-        table = board.coefficient_table()
-        if not len(table):
-            raise UsageError(
-                f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
-                "covariates (--covariate) and ties with a parameter (--ties davidson or cumulative) have coefficients"
-            )
-        write(table, options.coefficients)
-        options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
+    if options.coefficients is not None and coefficients is not None:
+        write(coefficients, options.coefficients)
+        options.say("wrote", f"wrote {options.coefficients}: {len(coefficients):,} rows", path=options.coefficients)
     if options.positions is not None and board.judged is not None:
         table = click_positions(board.judged.prefs, member.name)
         write(table, options.positions)
@@ -216,6 +217,8 @@ def _earlier(name: str | None) -> pa.Table | None:
         return None
     log = with_columns(locate(name))
     table = memory.arrow_table(log, log.columns)
+    if log.format == "arrow" and log.path is not None:
+        table = table.replace_schema_metadata(arrow_metadata(log.path))
     try:
         Earlier.of(table)
     except InputError as error:
