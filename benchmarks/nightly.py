@@ -7,6 +7,9 @@ tables have to be the same bytes.
 ``python -m benchmarks.nightly fit`` does so with a scorer of 10,000 queries: a million comparisons, then 1% more in a
 hundred queries; whole processes and the fit by itself, whole and with the choices kept (``--start``). Their
 coefficients have to be the same bits.
+
+``python -m benchmarks.nightly queries`` ranks the queries of such a log: all, and with the rows of those that gained no
+judgment kept (``--start``). The tables have to be the same bits.
 """
 
 from __future__ import annotations
@@ -101,10 +104,31 @@ def measure_fits(place: Path, queries: int, items: int, votes: int) -> None:
     print(f"coefficients of both differ by {gap:.1e}, by a day's votes {apart:.1e}")
 
 
+def measure_boards(place: Path, queries: int, items: int, votes: int) -> None:
+    """Print the time of whole and of nightly rankings."""
+    _, before, day = write_queries(place, queries, items, votes)
+    store, yesterday, today = place / "votes.store", place / "yesterday.parquet", place / "today.parquet"
+    print(f"{queries:,} queries of {items} items, {votes:,} votes, then {votes // 100:,} more in a hundred queries")
+    print(f"{'':38} seconds     CPU   peak MB")
+
+    def rank(name: str, table: Path, *more: object) -> float:
+        seconds, busy, peak = measured("rank", store, "-q", "-o", table, *more)
+        print(f"{name:38} {seconds:7.1f} {busy:7.1f} {peak:9,.0f}", flush=True)
+        return busy
+
+    measured("ingest", before, "--store", store, "-q")
+    rank("rank, before", yesterday)
+    measured("ingest", day, "--store", store, "-q")
+    whole = rank("rank, whole", place / "whole.parquet")
+    night = rank("rank, night", today, "--start", yesterday)
+    same = pq.read_table(today).equals(pq.read_table(place / "whole.parquet"))
+    print(f"{night / whole:.3f} of the whole; the tables are {'the same bits' if same else 'NOT the same'}")
+
+
 def main() -> None:
     """Measure a night."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("rank", "fit"), default="rank")
+    parser.add_argument("what", nargs="?", choices=("rank", "fit", "queries"), default="rank")
     for name, value in {"queries": 10_000, "items": 10, "votes": 1_000_000}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     for name, value in {"days": 30, "rows": 333_334, "people": 20_000}.items():
@@ -112,6 +136,9 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nightly-") as folder:
         place = Path(folder)
+        if asked.what == "queries":
+            measure_boards(place, asked.queries, asked.items, asked.votes)
+            return
         if asked.what == "fit":
             measure_fits(place, asked.queries, asked.items, asked.votes)
             return

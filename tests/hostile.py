@@ -299,7 +299,7 @@ WRITES: dict[str, tuple[str, ...]] = {
 """Parameters of each command that name what it writes: files, folders, stores."""
 READS: dict[str, tuple[str, ...]] = {
     "doctor": ("file",),
-    "rank": ("log", "more", "propensities", "qrels"),
+    "rank": ("log", "more", "propensities", "qrels", "start"),
     "compare": ("log", "new", "propensities"),
     "explain": ("log", "features"),
     "tree": ("log",),

@@ -14,15 +14,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import click
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
+import concordant as cc
 from concordant.apps.commands.given import ANYWHERE, Options
 from concordant.apps.commands.shared_options import ROLES
 from concordant.io.ingest import Store
@@ -88,6 +90,16 @@ def _lists(kind: str) -> list[tuple[Any, ...]]:
 
 
 @functools.cache
+def _earlier(votes: bytes) -> bytes:
+    """The ranking of a log as a table that says what its queries hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "votes.csv")
+        log.write_bytes(votes)
+        board = replace(cc.rank(cc.read(log)), rests={"log": "votes.csv"})
+        pq.write_table(board.to_arrow(), Path(folder, "earlier.parquet"))
+        return Path(folder, "earlier.parquet").read_bytes()
+
+
 def files() -> dict[str, bytes]:
     """Return a file of every kind that a command reads."""
     votes = _votes()
@@ -127,6 +139,7 @@ def files() -> dict[str, bytes]:
     made["labels.csv"] = _rows(
         "query,item,label", [(q, i, (3 * at + at // 4) % 4) for at, (q, i, *_) in enumerate(rows)]
     )
+    made["earlier.parquet"] = _earlier(made["votes.csv"])
     made["texts.csv"] = _rows("item,text", [(item, "ab"[at % 2]) for at, item in enumerate(ITEMS)])
     made["prompts.csv"] = _rows("query,text", [(query, f"What is {query}?") for query in QUERIES])
     systems = [
@@ -450,7 +463,7 @@ VALUES: dict[str, list[str]] = {
     "limit_concurrency": ["3"],
     "timeout": ["3"],
     "watch": ["5"],
-    "start": ["informed"],
+    "start": ["informed", "earlier.parquet"],
     "shadow": ["model"],
     "shadow_share": ["0.5"],
     "summary": ["run.json"],
@@ -617,6 +630,7 @@ SAME: dict[str, dict[str, str]] = {
         "--structure": "of comparisons plackett-luce is bradley-terry",
         "--interval": "every query is judged once: nothing to draw from",
         "--statistics": "it is said, not written",
+        "--start": "the rows that are kept are those of the whole",
         "--level": "every query is judged once: no interval is finite",
         "--k": "few items: the order, by which runs are judged, is the same",
         "--normalise": "few items: the order, by which runs are judged, is the same",

@@ -134,8 +134,13 @@ def test_what_is_too_much_is_not_brought_together(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("options", "interval"),
-    [({}, "sandwich"), ({"ties": "davidson"}, "sandwich"), ({"interval": "hessian"}, "hessian")]
-    + [({"structure": "borda", "interval": "none"}, "none"), ({"interval": "none"}, "none")],
+    [
+        ({}, "sandwich"),
+        ({"ties": "davidson"}, "sandwich"),
+        ({"interval": "hessian"}, "hessian"),
+        ({"structure": "borda", "interval": "none"}, "none"),
+        ({"interval": "none"}, "none"),
+    ],
 )
 def test_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], interval: str) -> None:
     def refused(*_: Any) -> Any:
@@ -166,5 +171,5 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(spark: Any, mon
     found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
     assert found.interval == "none" and "no intervals of a query with 1,200 judgments" in " ".join(found.notes)
     np.testing.assert_allclose(found.score, cc.rank(cc.read(log, cluster="who")).score, atol=1e-9)
-    with pytest.raises(cc.UsageError, match="has .* distinct judgments"):
+    with pytest.raises(cc.UsageError, match=r"has [\d,]+ distinct judgments"):
         ranked(judged, "bradley-terry", interval="sandwich")

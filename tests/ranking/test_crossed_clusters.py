@@ -7,6 +7,7 @@ from scipy.stats import t as student
 
 import concordant as cc
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.covariance import _semidefinite
 from concordant.ranking.rank_intervals import _drawn_quantile
 
 
@@ -173,3 +174,11 @@ def test_few_clusters_make_rank_ranges_wider():
     most = (normal.max(axis=1) - normal.min(axis=1)) / np.sqrt(2)
     expected = np.quantile(most / np.sqrt(rng.chisquare(6, len(most)) / 6), 0.95)
     assert found == pytest.approx(expected, rel=0.03) and found > 1.3 * np.quantile(most, 0.95)
+
+
+def test_cells_that_are_lost_to_rounding_give_no_interval() -> None:
+    matrix = np.stack([np.diag([1.0, -0.5]), np.diag([1.0, -0.5]), np.eye(2)])
+    cells = np.stack([np.full((2, 2), np.nan), np.eye(2) / 4, np.full((2, 2), np.nan)])
+    found = _semidefinite(matrix.copy(), cells)
+    assert np.isnan(found[0]).all() and (found[2] == matrix[2]).all()
+    assert np.allclose(found[1], np.diag([1.0, 0.25]))

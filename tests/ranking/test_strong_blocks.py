@@ -94,7 +94,7 @@ def test_what_is_above_the_firm_is_far_above_and_what_is_below_far_below():
 
 
 # -- limits of both ways -----------------------------------------------------------------------------------------
-def by_the_prior(batch, fit, options, linked, gauge):
+def by_the_prior(batch, fit, options, *_):
     found = fit(batch, **{**options, "prior": 1e-9})
     return found, found.value
 
@@ -152,9 +152,7 @@ def test_the_limit_of_a_block_above_the_firm_is_that_of_scipy():
         return minimize(whole, np.append(best, delta), method="BFGS", options={"gtol": 1e-8}).fun + np.log(0.025)
 
     winner, loser = np.nonzero(wins)
-    board = cc.rank(
-        counted_comparisons(winner, loser, count=wins[winner, loser].astype(int)), interval="hessian"
-    )
+    board = cc.rank(counted_comparisons(winner, loser, count=wins[winner, loser].astype(int)), interval="hessian")
     for target in (3, 4):
         want = brentq(lambda delta, target=target: below(delta, target), -6, 8, xtol=1e-10)
         assert board.lower[board.item == target][0] == pytest.approx(want, abs=1e-5)

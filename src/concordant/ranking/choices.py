@@ -49,6 +49,7 @@ class Choices:
             cluster, number = clusters_of(batch), batch.multiplicity[holder].astype(float)
             drawn = holder if cluster is None else cluster[batch.judgment[holder]].astype(np.int64)
             draws = batch.multiplicity[holder] if cluster is None else 1.0
+            drawn = drawn + (int(drawn.max(initial=0)) + 1) * batch.graph[holder]  # whoever judges in several queries
             ends = block[start[:-1], 0], np.zeros(len(holder), np.int64) if lists else block[start[1:] - 1, 1]
             for side, end in enumerate(ends):
                 _, key = np.unique(drawn * (int(block.max(initial=0)) + 1) + end, return_inverse=True)

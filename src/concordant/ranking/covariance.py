@@ -16,14 +16,14 @@ criterion (1) of §2). With three items the fit is exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array, vstack
+from scipy.sparse import coo_array, csr_array, diags_array, vstack
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from concordant.errors import Setting, UsageError, few
@@ -46,8 +46,8 @@ NEGATIVE = 1e-9
 """Share of the largest variance beyond which a negative one is more than rounding: there is no covariance then."""
 VOTES = 1 << 20
 """Judgments with clusters whose gradients are added at once."""
-DENSE = 0.1
-"""Share of entries that are not 0 from which a root is multiplied as a dense matrix."""
+DENSE, LONG = 0.1, 1e6
+"""Share of entries that are not 0, and multiplications, from which a root is multiplied as a dense matrix."""
 LEAF = 12
 """Matrices up to this size are inverted by the library."""
 
@@ -85,6 +85,8 @@ class Meat:
     cells: csr_array | None = None
     """The root of the finest cells alone, where clusters are crossed."""
     clustered: bool = False
+    graph: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of each parameter."""
 
     @classmethod
     def of(cls, batch: Batch, curvature: Curvature) -> Meat:
@@ -99,18 +101,20 @@ class Meat:
         if curvature.meat is not None:
             made: Meat = curvature.meat()
             return made
+        graph = np.concatenate([batch.owner, np.asarray(curvature.extra_owner, np.int64)])
         if curvature.by_kind and batch.kinds is not None:
             kinds = batch.kinds
             scale = np.sqrt(kinds.units / np.maximum(kinds.units - 1, 1))[kinds.graph]
-            root = _sums(csr_array(curvature.gradients(kinds.batch)), kinds.who)
+            alone = len(batch.prefs.queries) == 1
+            root = _sums(csr_array(curvature.gradients(kinds.batch)), kinds.who, alone)
             root.data *= np.repeat(scale, np.diff(root.indptr))
-            return cls(root, kinds.units, clustered=True)
+            return cls(root, kinds.units, clustered=True, graph=graph)
         gradients = csr_array(curvature.contributions)
         ways = batch.prefs.cluster_ways
         if not ways:
             draws = batch.judgments
             scale = np.sqrt(batch.multiplicity * (draws / np.maximum(draws - 1, 1))[batch.graph])
-            return cls(csr_array(diags_array(scale) @ gradients), draws)
+            return cls(csr_array(diags_array(scale) @ gradients), draws, graph=graph)
         if len(ways) > CROSSED:
             names = few(batch.prefs.cluster_columns)
             raise UsageError(
@@ -127,7 +131,8 @@ class Meat:
                 least = np.minimum(least, draws) if number == 1 else least
         added, taken = (csr_array(vstack(part)) if part else None for part in roots)
         assert added is not None
-        return cls(added, least, taken, None if taken is None else csr_array(gather @ gradients), clustered=True)
+        cells = None if taken is None else csr_array(gather @ gradients)
+        return cls(added, least, taken, cells, clustered=True, graph=graph)
 
     @classmethod
     def of_sums(cls, matrix: Floats, clusters: int) -> Meat:
@@ -140,14 +145,12 @@ class Meat:
         values, vectors = np.linalg.eigh(matrix / known / known[:, None])
         root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * size
         root *= np.sqrt(clusters / max(clusters - 1, 1))
-        return cls(csr_array(root), np.array([clusters]), clustered=True)
+        return cls(csr_array(root), np.array([clusters]), clustered=True, graph=np.zeros(len(matrix), np.int64))
 
     def times(self, change: Any) -> Meat:
         """The meat of parameters that are a linear function of these."""
-        parts = (self.root, self.minus, self.cells)
-        root, minus, cells = (None if part is None else csr_array(part @ change) for part in parts)
-        assert root is not None
-        return replace(self, root=root, minus=minus, cells=cells)
+        minus, cells = (None if part is None else csr_array(part @ change) for part in (self.minus, self.cells))
+        return replace(self, root=csr_array(self.root @ change), minus=minus, cells=cells)
 
     @property
     def freedom(self) -> Floats:
@@ -165,19 +168,36 @@ class Meat:
 
     @cached_property
     def _matrix(self) -> csr_array:
-        rows, parameters = self.root.shape
-        if self.root.nnz > DENSE * rows * parameters:
-            dense = self.root.toarray()
-            whole = csr_array(dense.T @ dense)
-        else:
-            whole = csr_array(self.root.T @ self.root)
+        whole = _square(self.root, self.graph)
         return whole if self.minus is None else csr_array(whole - self.minus.T @ self.minus)
 
 
-def _sums(gradients: csr_array, who: csr_array) -> csr_array:
-    """whoᵀ gradients, units by parameters; where that is small beside who, some votes at a time, which takes less."""
+def _square(root: csr_array, graph: Indices) -> csr_array:
+    """rootᵀ root, by dense matrices for graphs whose rows are long: an entry's bits do not depend on other graphs."""
+    sizes = np.diff(root.indptr).astype(np.int64)
+    there = np.flatnonzero(sizes)
+    graphs = int(graph.max(initial=-1)) + 1
+    owner = np.zeros(len(sizes), np.int64)
+    owner[there] = graph[root.indices[root.indptr[there]]]
+    rows, entries, work = (np.bincount(owner[there], x, graphs) for x in (None, sizes[there], sizes[there] ** 2.0))
+    large = (work > LONG) & (entries > DENSE * rows * np.bincount(graph, minlength=graphs))
+    if not large.any():
+        return csr_array(root.T @ root)
+    light = csr_array(root[~large[owner]])
+    found = [csr_array(light.T @ light).tocoo()]
+    for one in np.flatnonzero(large):
+        own = np.flatnonzero(graph == one)
+        dense = root[owner == one][:, own].toarray()
+        part = coo_array(dense.T @ dense)
+        found.append(coo_array((part.data, (own[part.row], own[part.col])), shape=found[0].shape))
+    data, row, column = (np.concatenate([getattr(part, name) for part in found]) for name in ("data", "row", "col"))
+    return coo_array((data, (row, column)), shape=found[0].shape).tocsr()
+
+
+def _sums(gradients: csr_array, who: csr_array, alone: bool) -> csr_array:
+    """whoᵀ gradients, units by parameters; of one graph ``alone`` that is small beside who, some votes at a time."""
     parameters, units = gradients.shape[1], who.shape[1]
-    if parameters * units > who.nnz:
+    if parameters * units > who.nnz or not alone:
         return csr_array((csr_array(gradients.T) @ who).T)
     found = np.zeros((parameters, units))
     for some in Ragged.runs(who.indptr[1:] // VOTES).slices:
@@ -239,6 +259,13 @@ class Units(Grouped):
         nodes = np.bincount(number[some & within], minlength=len(self.nodes)).astype(np.int64)
         return Units(Ragged.of_sizes(size).start, self.order[some], nodes, self.graph)
 
+    def components(self, gauge: Gauge) -> Indices:
+        """Number of components of the nodes of each unit."""
+        own = np.repeat(np.arange(len(self.size)), self.size)
+        is_node = self.groups.place < np.repeat(self.nodes, self.size)
+        found = np.unique(np.stack([own[is_node], gauge.group[self.order[is_node]]]), axis=1)[0]
+        return np.bincount(found, minlength=len(self.size)).astype(np.int64)
+
     def parameters(self, unit: int) -> Indices:
         """Parameters of one unit."""
         return self.order[self.start[unit] : self.start[unit + 1]]
@@ -274,7 +301,8 @@ def stacks(
     whole = None if meat is None or not len(chosen) else meat.matrix()
     cells = None if meat is None or meat.cells is None else csr_array(meat.cells.T @ meat.cells)
     size, nodes = units.size[chosen], units.nodes[chosen]
-    shape = size * (int(size.max(initial=0)) + 1) + nodes
+    several = units.components(gauge)[chosen] > 1  # these are centred by other products
+    shape = 2 * (size * (int(size.max(initial=0)) + 1) + nodes) + several
     for kind in np.unique(shape):
         same = chosen[shape == kind]
         p, n = int(units.size[same[0]]), int(units.nodes[same[0]])
@@ -302,6 +330,9 @@ def _semidefinite(matrix: Floats, cells: Floats) -> Floats:
     known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))
     least = np.linalg.eigvalsh(np.where(known[:, None, None], matrix, 0.0))[:, 0]
     bad = np.flatnonzero(known & (least < -ROUNDING * np.einsum("gii->gi", matrix).max(axis=1, initial=0.0)))
+    lost = ~np.isfinite(cells[bad]).all(axis=(1, 2))  # what is left of the cells is rounding
+    matrix[bad[lost]] = np.nan
+    bad = bad[~lost]
     values, vectors = np.linalg.eigh(matrix[bad] - cells[bad])
     matrix[bad] = cells[bad] + (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.swapaxes(1, 2)
     return matrix
@@ -351,8 +382,10 @@ def _halved(matrix: Floats) -> Floats:
     if size <= LEAF:
         try:
             return np.asarray(np.linalg.inv(matrix), np.float64)
-        except np.linalg.LinAlgError:  # singular in floating point, some of them: NaN, which no interval comes from
-            return np.full(matrix.shape, np.nan)
+        except np.linalg.LinAlgError:  # singular in floating point: NaN, which no interval comes from
+            if len(matrix) == 1:
+                return np.full(matrix.shape, np.nan)
+            return np.concatenate([_halved(matrix[g : g + 1]) for g in range(len(matrix))])
     half = size // 2
     beside = matrix[:, :half, half:]
     first = _halved(matrix[:, :half, :half])

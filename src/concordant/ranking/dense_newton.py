@@ -69,15 +69,17 @@ def fit_dense(
 ) -> DenseFit:
     """Fit the chosen graphs (numbers in the batch), writing their nodes' scores into ``value``.
 
-    Scores are what exceeds the prior's ``mean``, one of each node of the batch. Graphs of one size are stacked, so no
-    graph is padded and none depends on its neighbours to the last bit.
+    Scores are what exceeds the prior's ``mean``, one of each node of the batch. Graphs of one size are stacked, those
+    of one component apart from others, so no graph is padded and none depends on its neighbours to the last bit.
     """
     size = graphs.sizes[chosen]
+    several = graphs.node_groups.most(component.astype(np.int64))[chosen] > 0
+    kind = 2 * size + several
     status = np.full(len(chosen), Status.CONVERGED, np.int8)
     iterations, gradient = np.zeros(len(chosen), np.int64), np.zeros(len(chosen))
     too_wide = np.zeros(len(chosen), bool)
-    sorter = np.argsort(size, kind="stable")
-    for here in steps("graphs", _stacks(size, sorter)):
+    sorter = np.argsort(kind, kind="stable")
+    for here in steps("graphs", _stacks(size, kind, sorter)):
         m = int(size[here[0]])
         nodes = graphs.node_start[:-1][chosen[here]][:, None] + np.arange(m)
         above = _matrices(graphs, chosen[here], m)
@@ -88,13 +90,13 @@ def fit_dense(
     return DenseFit(status, iterations, gradient, too_wide)
 
 
-def _stacks(size: Ints, order: Ints) -> list[Ints]:
-    """Cut graphs, ordered by size, into stacks of one size that fit the cache; empty graphs are left out."""
-    stacks, ordered, position = [], size[order], int(np.searchsorted(size[order], 1))
+def _stacks(size: Ints, kind: Ints, order: Ints) -> list[Ints]:
+    """Cut graphs, ordered by kind, into stacks of one kind that fit the cache; empty graphs are left out."""
+    stacks, ordered, position = [], kind[order], int(np.searchsorted(size[order], 1))
     while position < len(order):
-        m = int(ordered[position])
+        m = int(size[order[position]])
         step = max(1, CACHED // (m * m))
-        end = min(position + step, int(np.searchsorted(ordered, m, side="right")))
+        end = min(position + step, int(np.searchsorted(ordered, ordered[position], side="right")))
         stacks.append(order[position:end])
         position = end
     return stacks

@@ -99,15 +99,16 @@ def bounds(
     options: Mapping[str, Any],
     gauge: Gauge | None = None,
     counted: NDArray[np.bool_] | None = None,
+    drawn: bool | None = None,
 ) -> Bounds:
     """Return intervals of the scores of a batch and simultaneous intervals of their ranks.
 
     ``gauge``: what the scores are measured against, when not their component's firm items; ``counted``: the items whose
-    differences from others say something of ranks (all when not given).
+    differences from others say something of ranks (all when not given); ``drawn``: as in ``rank_intervals``.
     Whatever the method, an item that nobody judged has (−inf, inf) and no rank.
     """
     counted = np.ones(len(batch.item), bool) if counted is None else counted
-    found = _bounds_of(batch, scores, member, linked, wanted, options, gauge, counted)
+    found = _bounds_of(batch, scores, member, linked, wanted, options, gauge, counted, drawn)
     judged = linked.compared
     if found.method == "none" or judged.all():
         return found
@@ -129,6 +130,7 @@ def _bounds_of(
     options: Mapping[str, Any],
     gauge: Gauge | None,
     counted: NDArray[np.bool_],
+    drawn: bool | None,
 ) -> Bounds:
     notes: tuple[Note, ...] = ()
     if wanted.method == "auto":
@@ -143,13 +145,13 @@ def _bounds_of(
     if member.reads == "exposures" and method != "bootstrap":
         return _proportions(batch, linked, wanted.level, counted, member)
     if method == "bootstrap":
-        drawn = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
-        found = drawn.intervals(wanted.level)
+        boot = bootstrap(batch, member, replicates=wanted.replicates, seed=wanted.seed, options=options, gauge=gauge)
+        found = boot.intervals(wanted.level)
         open_ = separated_items(batch, member, linked, options, gauge, default_method(batch, scores))
         found = _one_sided(found, open_, scores.value)
         places = member.gauge == "places"
         ranks = rank_intervals_of_replicates(
-            drawn, batch, connectivity=linked, counted=counted, separated=open_, level=wanted.level, places=places
+            boot, batch, connectivity=linked, counted=counted, separated=open_, level=wanted.level, places=places
         )
         return _bounds(found, ranks.lower, ranks.upper, {}, notes)
     if member.curvature is None:
@@ -164,8 +166,9 @@ def _bounds_of(
     open_ = separated_items(batch, member, linked, options, gauge, found.method)
     found = _one_sided(found, open_, scores.value)
     ranks = rank_intervals(
-        batch, scores, curvature, against_firm, connectivity=linked, counted=counted, separated=open_, seed=wanted.seed
-    )
+        batch, scores, curvature, against_firm, connectivity=linked, counted=counted, separated=open_,
+        seed=wanted.seed, drawn=drawn,
+    )  # fmt: skip
     limits = _bounds(found, ranks.lower, ranks.upper, _errors(scores, curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -62,6 +62,10 @@ class Fitted:
     """Code of the item that the scores are measured against."""
     least: int = 0
     """Judgments below which an item stands apart."""
+    how: str = ""
+    """All that rows of a query follow from beside its judgments (``unchanged.settings``)."""
+    drawn: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    """Of each query: whether the critical value of its rank intervals is drawn."""
 
     def joint(self, batch: Batch, scores: Scores, member: Structure, links: Connectivity) -> Joint:
         """Return how the scores of a batch of one graph vary together. Errors (UsageError): it has no intervals."""

@@ -125,7 +125,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
         move, solved = _newton(at, slope, held, batch, owner, stiff, np.clip(exact, 1e-9, 0.1))
         reach = _largest(move, owner, graphs) + _largest(-move, owner, graphs)
         taken = safe_step(_within(live.lists, move, owner, graphs, nodes))[owner] * move
-        theta = level(theta + taken)
+        theta = np.where(open_[owner], level(theta + taken), theta)
         moved, climb = moved + taken, climb + np.bincount(owner, slope * taken, graphs)
         steps[open_] = step
         status[open_ & solved & ~back & (reach <= SMALL_STEP)] = Status.CONVERGED

@@ -27,26 +27,19 @@ from concordant.preferences.status import Status
 from concordant.progress import stage, steps
 from concordant.ranking.answers import Answers
 from concordant.ranking.contrasts import Gauge, firm, held_at
-from concordant.ranking.edge_tests import family_wise
 from concordant.ranking.empirical_bayes import chosen_prior
+from concordant.ranking.fit_checks import Check, check_of, checked
 from concordant.ranking.flags import LABELS, flags_of, undecided
-from concordant.ranking.graded_fit import graded_lack_of_fit
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
-from concordant.ranking.lack_of_fit import (
-    NOISE,
-    Contradictions,
-    contradictions,
-    lack_of_fit,
-    misfit_notes,
-)
-from concordant.ranking.rank_intervals import AT_ONCE, among_others, anywhere, places
+from concordant.ranking.rank_intervals import AT_ONCE, among_others, anywhere, draws, places
 from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
 from concordant.ranking.shown import Shown
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
+from concordant.ranking.unchanged import Earlier, Kept, metadata, query_signs, refuse_whole, settings
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -163,7 +156,16 @@ class Ranking(Answers, Shown):
                 **quasi,
             }
         )
-        return table.replace_schema_metadata({"concordant": json.dumps(dict(self.rests))} if self.rests else None)
+        return table.replace_schema_metadata(self._carried(table) if self.rests else None)
+
+    def _carried(self, table: pa.Table) -> dict[str, Any]:
+        """What a table carries: what the ranking rests on, and what tells which queries a later one may keep."""
+        held = self.judged
+        if held is None or not held.how or not 1 < len(self.queries) == len(np.unique(self.query)):
+            return {"concordant": json.dumps(dict(self.rests))}
+        signs = query_signs(held.prefs, held.drawn)
+        signs[self.status["status"] == Status.STOPPED] = 0
+        return metadata(table, self.rests, self.interval, held.how, signs)
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas data frame (pandas must be installed)."""
@@ -229,6 +231,7 @@ def rank(
     reference: Any = None,
     min_judgments: int = 0,
     across_components: bool = False,
+    start: Ranking | pa.Table | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Ranking:
@@ -248,12 +251,15 @@ def rank(
         of the items of the component that the data limit on both sides (of all its items where none is).
     min_judgments : items with fewer judgments stand apart after the ranking (``Ranking.provisional``).
     across_components : whether to rank items of different components together, by the prior's answer alone.
+    start : an earlier ranking by the same settings, or the table that the command wrote of one: queries with the same
+        judgments keep its rows.
     progress : called with the number of queries done and of all.
     **options : options of the structure (``prior`` and ``ties`` for Bradley–Terry and Plackett–Luce; ``prior="auto"``
         takes the precision under which the judgments are likeliest, see ``ranking.empirical_bayes``).
 
     Errors: UsageError for an unknown name or option, and (Idle) for one that does nothing here: ``replicates`` where
-    no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked.
+    no bootstrap is drawn, ``level`` without intervals; CannotRank where the data do not determine what is asked; for a
+    ``start`` by other settings, or where rows of a query rest on others (InputError: it does not say what it rests on).
 
     >>> import concordant as cc
     >>> votes = cc.Preferences.from_comparisons(["a", "a", "b", "b", "c"], ["b", "c", "c", "a", "b"])
@@ -278,6 +284,11 @@ def rank(
     zero = None if reference is None else _code(prefs, reference)
     least = whole_number(min_judgments, "min_judgments", least=0)
     said: tuple[Note, ...] = ()
+    asked = {"structure": member.name, "interval": interval, "level": level, "seed": seed, "replicates": replicates}
+    asked |= {"quasi": quasi, "reference": reference, "min_judgments": least, "across_components": across_components}
+    how = settings(prefs, {**options, **asked})
+    if start is not None:
+        refuse_whole(member, interval, options, bool(prefs.covariate_names), reference is not None)
     if options.get("prior") == "auto":
         options["prior"], note = chosen_prior(prefs, member, options)
         said = (note,)
@@ -286,8 +297,9 @@ def rank(
         raise Idle("across_components", f"scores of {member.name} compare all items of a query")
     parts: list[_Part] = []
     used: Mapping[str, Any] = {}
-    done = 0
     blocks = list(_blocks(prefs))
+    drawn = np.repeat([draws(prefs, codes) for codes in blocks] or [False], [len(codes) for codes in blocks] or [0])
+    kept = None if start is None else _kept(start, prefs, how, drawn)
     most = max((float(prefs.work[codes].sum()) for codes in blocks), default=0.0)
     rows = int(prefs.member_groups.sizes.sum())
     what = f"{most:,.0f} {'pairs' if isinstance(prefs, Lists) else 'distinct judgments'} at a time"
@@ -295,6 +307,9 @@ def rank(
         _each(prefs) * most + BYTES_OF_ROW * rows,
         what + (f", {counted(rows, 'rows')} of the ranking" if rows > most else ""),
     )
+    done = 0 if kept is None else int(kept.same.sum())
+    if kept is not None:
+        blocks = [codes[~kept.same[codes]] for codes in blocks if not kept.same[codes].all()]
     for codes in steps("ranking queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
         batch = Batch.whole(prefs, codes)
         with stage("scores"):
@@ -308,17 +323,40 @@ def rank(
         judgments = touches(batch)
         few = linked.compared & (judgments < least)
         with stage("intervals"):
-            limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few)
+            limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few, bool(drawn[codes[0]]))
         limits, apart = _apart(batch, linked, limits, few, member)
         used = scores.options
         part = _part(batch, scores, linked, limits, judgments, apart, across_components)
-        parts.append(replace(part, check=_check(_one_way(batch), scores, limits)) if member.expects else part)
+        parts.append(replace(part, check=check_of(_one_way(batch), scores, limits)) if member.expects else part)
         done += len(codes)
         if progress is not None:
             progress(done, len(prefs.queries))
     if zero is not None:
         parts[0] = replace(parts[0], notes=(*parts[0].notes, *_elsewhere(prefs, zero, np.concatenate(without))))
-    return _joined(prefs, member.name, parts, Fitted(prefs, options, used, wanted, zero, least), said)
+    fitted = Fitted(prefs, options, used, wanted, zero, least, how, drawn)
+    if kept is None:
+        return _joined(prefs, member.name, parts, fitted, said)
+    codes = np.concatenate([*blocks, np.flatnonzero(kept.same)])
+    return _joined(prefs, member.name, [*parts, _of_kept(kept)], fitted, (*said, kept.note), np.argsort(codes))
+
+
+def _of_kept(kept: Kept) -> _Part:
+    """The rows of queries that keep theirs; of their fits it is known that they converged."""
+    none = np.zeros(int(kept.same.sum()))
+    status = {"status": none + Status.CONVERGED, "iterations": none, "gradient": none}
+    return _Part({"quasi_error": np.zeros(0), **kept.columns}, status, {}, (), kept.interval)
+
+
+def _kept(start: Ranking | pa.Table, prefs: Preferences, how: str, drawn: NDArray[np.bool_]) -> Kept:
+    """The queries that keep the rows of an earlier ranking."""
+    if isinstance(start, Ranking):
+        table = start.to_arrow()
+        start = table.replace_schema_metadata(start._carried(table))
+    if not isinstance(start, pa.Table):
+        raise UsageError(
+            f"an earlier ranking is a Ranking, or the table that the command wrote of one, not {type(start).__name__}"
+        )
+    return Earlier.of(start).kept(prefs, how, query_signs(prefs, drawn))
 
 
 def _code(prefs: Preferences, reference: Any) -> int:
@@ -381,29 +419,6 @@ def _one_way(batch: Batch) -> Batch:
     return Batch.whole(batch.prefs.by_cluster(names[0]), batch.query) if names else batch
 
 
-@dataclass(frozen=True)
-class _Check:
-    """Whether the model fits some queries."""
-
-    p_value: Floats
-    against: Contradictions
-    items: tuple[NDArray[np.int64], NDArray[np.int64]]
-    """Those that the majorities prefer, and those that the scores do."""
-    excluded: NDArray[np.bool_]
-    """Whether the rank ranges leave no place for what the majority says."""
-
-
-def _check(batch: Batch, scores: Scores, limits: Bounds) -> _Check:
-    with stage("fit of the model"):
-        graded = scores.options.get("ties") == "cumulative"
-        against = contradictions(batch, 0.0 * scores.value if graded else scores.value)  # majorities are of wins
-        behind, ahead = against.winner, against.loser
-        excluded = (limits.rank_upper[ahead] > 0) & (limits.rank_upper[ahead] < limits.rank_lower[behind])
-        items = (batch.item[behind].astype(np.int64), batch.item[ahead].astype(np.int64))
-        p_value = graded_lack_of_fit(batch, scores) if graded else lack_of_fit(batch, scores)
-        return _Check(p_value, against, items, excluded)
-
-
 def _residuals(batch: Batch, scores: Scores) -> pa.Table:
     batch = _one_way(batch)
     found, items = standardised(batch, scores), batch.prefs.items
@@ -429,7 +444,7 @@ class _Part:
     coefficients: dict[str, Floats]
     notes: tuple[Note, ...]
     interval: str
-    check: _Check | None = None
+    check: Check | None = None
 
 
 def _apart(
@@ -485,47 +500,35 @@ def _part(
     return _Part(columns, status, scores.coefficients | errors, scores.notes + limits.notes, limits.method)
 
 
-def _checked(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Floats | None, pa.Table | None, tuple[Note, ...]]:
-    """p-values of the queries, the contradicted pairs of all of them together, and what is said of both."""
-    checks = [part.check for part in parts if part.check is not None]
-    if not checks:
-        return None, None, ()
-    p_value = np.concatenate([check.p_value for check in checks])
-    raw = np.concatenate([check.against.p_value for check in checks])
-    adjusted = family_wise(raw, sum(check.against.tested for check in checks))
-    sorter = np.lexsort((np.arange(len(adjusted)), adjusted))
-    kept = sorter[adjusted[sorter] <= NOISE]
+def _joined(
+    prefs: Preferences,
+    name: str,
+    parts: Sequence[_Part],
+    fitted: Fitted,
+    chosen: tuple[Note, ...],
+    order: NDArray[np.int64] | None = None,
+) -> Ranking:
+    """Put parts together; ``order``: of their queries, where they do not follow each other."""
+    queries = np.concatenate([np.zeros(0, np.int64), *(part.columns["query"] for part in parts)])
+    rows = slice(None) if order is None else np.argsort(queries, kind="stable")
+    turn = slice(None) if order is None else order
 
-    def column(values: Callable[[_Check], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([values(check) for check in checks])[kept]
-
-    table = pa.table(
-        {
-            "query": prefs.queries.take(column(lambda check: check.against.query)),
-            "winner": prefs.items.take(column(lambda check: check.items[0])),
-            "loser": prefs.items.take(column(lambda check: check.items[1])),
-            "wins": column(lambda check: check.against.wins),
-            "losses": column(lambda check: check.against.losses),
-            "p_value": adjusted[kept],
-            "against_ranks": column(lambda check: check.excluded),
-        }
-    )
-    return p_value, table, misfit_notes(p_value, table)
-
-
-def _joined(prefs: Preferences, name: str, parts: Sequence[_Part], fitted: Fitted, chosen: tuple[Note, ...]) -> Ranking:
     def column(key: str, kind: Any) -> NDArray[Any]:
-        return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)
+        return np.concatenate([np.zeros(0, kind), *(part.columns[key] for part in parts)]).astype(kind)[rows]
 
     status = {
-        key: np.concatenate([np.zeros(0), *(part.status[key] for part in parts)])
+        key: np.concatenate([np.zeros(0), *(part.status[key] for part in parts)])[turn]
         for key in ("status", "iterations", "gradient")
     }
-    p_value, contradicted, said = _checked(prefs, parts)
+    p_value, contradicted, said = checked(prefs, [part.check for part in parts if part.check is not None])
+    if p_value is not None:
+        p_value = np.append(p_value, np.full(len(status["status"]) - len(p_value), np.nan))[turn]
     of_lists = find_structure(name).reads == "lists"  # it puts what they leave out below what they hold
     keys = list(dict.fromkeys(key for part in parts for key in part.coefficients))
     coefficients = {
-        key: np.concatenate([part.coefficients.get(key, np.full(len(part.status["status"]), np.nan)) for part in parts])
+        key: np.concatenate(
+            [part.coefficients.get(key, np.full(len(part.status["status"]), np.nan)) for part in parts]
+        )[turn]
         for key in keys
     }
     return Ranking(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from scipy.sparse import csr_array
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import whole_seed
 from concordant.progress import stage, steps
@@ -66,8 +68,19 @@ AT_ONCE = 2_000_000
 
 def share_of(batch: Batch) -> float:
     """Return how many times as many judgments are decided on together, however many a batch has."""
-    work = batch.prefs.work
-    return max(float(min(AT_ONCE, work.sum()) / max(work[batch.query].sum(), 1)), 1.0)
+    return _share(batch.prefs, batch.query)
+
+
+def _share(prefs: Preferences, queries: NDArray[Any]) -> float:
+    work = prefs.work
+    return max(float(min(AT_ONCE, work.sum()) / max(work[queries].sum(), 1)), 1.0)
+
+
+def draws(prefs: Preferences, queries: NDArray[Any]) -> bool:
+    """Whether the critical values of some queries, which are decided on together, are drawn."""
+    sizes = prefs.member_groups.sizes[queries]
+    chosen = sizes[(sizes <= PAIRWISE) & (sizes > 1)]
+    return float((chosen**2 / 2).sum()) * DRAWS * _share(prefs, queries) <= WORK
 
 
 def rank_intervals(
@@ -80,6 +93,7 @@ def rank_intervals(
     counted: Flags | None = None,
     separated: Separated | None = None,
     seed: int = 0,
+    drawn: bool | None = None,
 ) -> RankIntervals:
     """Rank intervals from the covariance of the scores, by the method and at the level of ``intervals``.
 
@@ -87,7 +101,8 @@ def rank_intervals(
     draws) or, when there are too many graphs for that, Šidák's bound over the pairs. Larger graphs: simultaneous
     intervals of the scores (Šidák over the items), i above j when they do not overlap; by sorting, n log n,
     conservative. An item never compared has [1, items of its graph]; a separated one [1, items of its component], or
-    less where ``separated`` says that it stands first or last; one that is not ``counted`` likewise.
+    less where ``separated`` says that it stands first or last; one that is not ``counted`` likewise. ``drawn``: whether
+    critical values are drawn, where that is decided for more graphs than these.
     """
     level = levels(batch, intervals.level, separated)
     gauge = Gauge.of(batch.node_start, connectivity)
@@ -99,7 +114,7 @@ def rank_intervals(
         batch, scores, gauge, intervals.standard_error, certain, level=level, freedom=freedom
     )
     chosen = np.flatnonzero((size <= PAIRWISE) & (size > 1))
-    drawn = float((size[chosen] ** 2 / 2).sum()) * DRAWS * share_of(batch) <= WORK
+    drawn = draws(batch.prefs, batch.query) if drawn is None else drawn
     with stage("rank intervals", len(chosen)) as advance:
         for ids, n, matrix in _covariances(batch, curvature, intervals, gauge, chosen):
             known = np.asarray(np.isfinite(matrix).all(axis=(1, 2)))

@@ -87,7 +87,7 @@ class Separated:
         lists: bool,
         method: str,
     ) -> Separated | None:
-        """Fit the graphs that have separated items as ``fit`` does, with the curvature ``bend``; None where there are none.
+        """Fit the graphs with separated items as ``fit`` does, with the curvature ``bend``; None where there are none.
 
         ``lists``: the structure reads lists stage by stage; ``method``: hessian or sandwich, for the firm items.
         """

@@ -194,7 +194,7 @@ def _variances(
         found = large_variances(hessian, curvature.prior, own, root)
         variance[ids] = np.concatenate([found.scores, found.coefficients])
         if meat is not None and meat.minus is not None:  # never below the mean of the ways' own variances
-            less = large_variances(hessian, curvature.prior, own, csr_array(meat.minus[:, ids]))
+            less = large_variances(hessian, curvature.prior, own, _rows_of(meat.minus, ids))
             taken = np.concatenate([less.scores, less.coefficients])
             variance[ids] = np.maximum(variance[ids] - taken, variance[ids] / 2)
         if found.how == "none":
@@ -236,12 +236,17 @@ def _one(curvature: Curvature, meat: Meat | None, ids: NDArray[np.int64]) -> tup
     """One unit's Hessian and root of the meat."""
     hessian = csr_array(curvature.hessian)
     if len(ids) == hessian.shape[0]:
-        return hessian, None if meat is None else meat.root
+        return hessian, None if meat is None else csr_array(meat.root[np.diff(meat.root.indptr) > 0])
     hessian = csr_array(hessian[ids][:, ids])
     if meat is None:
         return hessian, None
-    root = csr_array(meat.root[:, ids])
-    return hessian, csr_array(root[np.diff(root.indptr) > 0])
+    return hessian, _rows_of(meat.root, ids)
+
+
+def _rows_of(root: csr_array, ids: NDArray[np.int64]) -> csr_array:
+    """The rows of one unit."""
+    part = csr_array(root[:, ids])
+    return csr_array(part[np.diff(part.indptr) > 0])
 
 
 def wilson(successes: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:

@@ -131,6 +131,8 @@ RULES = (
          "only position-based and dependent-click find something of positions",
          "leave it out, or add --structure position-based"),
     Rule("rank", "positions", lambda at: at["engine"] == "spark", "executors keep the judgments"),
+    Rule("rank", "start", lambda at: at["engine"] == "spark", "executors rank all queries"),
+    Rule("rank", "start", lambda at: at["moving"], "--moving ranks by a path of all times"),
     # labels and preferences to learn from
     Rule("fit", "structure order subsets gain score_scale c0 informed gate phi ridge solver steps radius",
          _boosted, "--regressor boosted has its own losses of all judgments of a query",

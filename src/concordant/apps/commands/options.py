@@ -89,6 +89,7 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions, DaysOptio
       concordant rank results.csv --time date --moving --paths paths.csv
       concordant rank votes.store --as-of 2026-01-31 --last 7d
       concordant rank 'lake/day=2026-01-*/' --query lang
+      concordant rank votes.store -o today.parquet --start yesterday.parquet
       concordant rank bm25.run dense.run --qrels test.qrels -o fused.run
     """
 
@@ -141,6 +142,11 @@ class RankOptions(FusionOptions, TableOptions, SidedLog, ClickOptions, DaysOptio
         "often readers go on after a click there (dependent-click).",
     )
     across_components: bool = flag("Rank items that no chain of comparisons connects by the prior alone.")
+    start: str | None = option(
+        "F",
+        "An earlier ranking with the same options, written by -o as Parquet or Arrow: queries with the same judgments "
+        "keep its rows, the others are ranked; the same bits in a fraction of the time.",
+    )
     seed: int = option(None, SEED, default=0)
     rows: int | None = option(
         None,
@@ -187,6 +193,7 @@ class CompareOptions(RankOptions, BoardOptions):
             "paths",
             "positions",
             "coefficients",
+            "start",
         }
     ) | {*FusionOptions.__annotations__}
     structure: str = option("S", f"{any_of(STRUCTURES)}.", default="bradley-terry")

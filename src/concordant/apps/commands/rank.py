@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
+
 from concordant import __version__
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
@@ -29,8 +31,12 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.runs import ENDING as RUN
 from concordant.apps.commands.runs import are_runs, judged, judges_of, write_run
-from concordant.errors import UsageError
+from concordant.errors import InputError, UsageError
+from concordant.io.engines import memory
+from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
+from concordant.io.log.formats import locate
+from concordant.io.log.headers import arrow_metadata
 from concordant.io.log.lakes import Several
 from concordant.io.read import read_as_made, read_log
 from concordant.io.store.segments import fingerprint
@@ -45,6 +51,7 @@ from concordant.ranking.over_time import rank_over_time
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
+from concordant.ranking.unchanged import Earlier
 
 REMEMBERS = (".parquet", ".arrow", ".feather")
 """Endings of tables that have room for what the ranking rests on."""
@@ -90,6 +97,12 @@ def rank(options: RankOptions) -> None:
     if options.qrels is not None:
         with Progress(quiet, "judging"):
             verdict = judged(board, names, options.qrels, judges, options.level)
+    coefficients = None if options.coefficients is None else board.coefficient_table()
+    if coefficients is not None and not len(coefficients):
+        raise UsageError(
+            f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
+            "covariates (--covariate) and ties with a parameter (--ties davidson or cumulative) have coefficients"
+        )
     number = 0
     if output is not None:
         with Progress(quiet, f"writing {output}"):
@@ -98,15 +111,9 @@ def rank(options: RankOptions) -> None:
     options.say_notes(verdict[1])
     if output is not None:
         options.say("wrote", f"wrote {output}: {number:,} rows", path=output)
-    if options.coefficients is not None:
-        table = board.coefficient_table()
-        if not len(table):
-            raise UsageError(
-                f"--coefficients {options.coefficients}: this ranking has scores alone; a home side (--home), "
-                "covariates (--covariate) and ties with a parameter (--ties davidson or cumulative) have coefficients"
-            )
-        write(table, options.coefficients)
-        options.say("wrote", f"wrote {options.coefficients}: {len(table):,} rows", path=options.coefficients)
+    if options.coefficients is not None and coefficients is not None:
+        write(coefficients, options.coefficients)
+        options.say("wrote", f"wrote {options.coefficients}: {len(coefficients):,} rows", path=options.coefficients)
     if options.positions is not None and board.judged is not None:
         table = click_positions(board.judged.prefs, member.name)
         write(table, options.positions)
@@ -149,6 +156,7 @@ def board_of(
     ``as_of``: another day than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
+    earlier = _earlier(options.start)
     named = log or (Several((options.log, *options.more)) if options.more else options.log)
     reads = asked_of(options, **({} if by is None else {"cluster": (*options.cluster, by)}))
     if runs:
@@ -192,15 +200,30 @@ def board_of(
         board = _moving(options, prefs)
     else:
         with Progress(quiet, "ranking", known=prefs):
-            board = ranking.rank(prefs, name, **how)
+            board = ranking.rank(prefs, name, start=earlier, **how)
     return replace(board, rests=resting), told
 
 
 def _scores_alone(options: RankOptions, part: Any, by: str | None) -> bool:
     """Whether nothing that depends on who judged is asked for: neither intervals nor a word on the fit of the model."""
-    said = not options.quiet or options.statistics or options.summary is not None or options.cluster
+    said = not options.quiet or options.statistics or options.summary is not None or options.cluster or options.start
     described = said or (options.output or "").lower().endswith((".md", *REMEMBERS))
     return not described and options.interval == "none" and part is None and by is None
+
+
+def _earlier(name: str | None) -> pa.Table | None:
+    """Read an earlier ranking with what it carries. Errors: InputError."""
+    if name is None:
+        return None
+    log = with_columns(locate(name))
+    table = memory.arrow_table(log, log.columns)
+    if log.format == "arrow" and log.path is not None:
+        table = table.replace_schema_metadata(arrow_metadata(log.path))
+    try:
+        Earlier.of(table)
+    except InputError as error:
+        raise InputError(f"--start {name}: {error}") from None
+    return table
 
 
 def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:

@@ -398,8 +398,8 @@ class JudgedQueries:
                 Setting("structure", "bradley-terry"),
                 ", comparisons, ties half a win, no covariates) and no intervals are asked for (",
                 Setting("interval", "none"),
-                "), or where comparisons in clusters are of few kinds, and a linear scorer is fitted by the aggregation that is taken where nothing is named, judged by "
-                "pairs (",
+                "), or where comparisons in clusters are of few kinds, and a linear scorer is fitted by the "
+                "aggregation that is taken where nothing is named, judged by pairs (",
                 Setting("target", "pairwise"),
                 ")",
             )

@@ -121,6 +121,12 @@ def arrow_batches(path: Path | None, columns: Sequence[str]) -> Iterator[pa.Reco
                 raise pa.ArrowInvalid("the stream does not end with its end mark: it was cut, or another follows it")
 
 
+def arrow_metadata(path: Path) -> Any:
+    """Return what an Arrow file carries beside its columns."""
+    with pa.OSFile(str(path)) as source:
+        return _ipc_reader(source).schema.metadata
+
+
 def _ipc_reader(source: pa.NativeFile) -> Any:
     """Return a reader of an Arrow file, be it in the file or in the stream format."""
     try:
