@@ -89,7 +89,6 @@ def _lists(kind: str) -> list[tuple[Any, ...]]:
     return rows
 
 
-@functools.cache
 def _earlier(votes: bytes) -> bytes:
     """The ranking of a log as a table that says what its queries hold."""
     with tempfile.TemporaryDirectory() as folder:
@@ -100,6 +99,7 @@ def _earlier(votes: bytes) -> bytes:
         return Path(folder, "earlier.parquet").read_bytes()
 
 
+@functools.cache
 def files() -> dict[str, bytes]:
     """Return a file of every kind that a command reads."""
     votes = _votes()
