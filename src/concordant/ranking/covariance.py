@@ -263,7 +263,7 @@ class Units(Grouped):
         """Number of components of the nodes of each unit."""
         own = np.repeat(np.arange(len(self.size)), self.size)
         is_node = self.groups.place < np.repeat(self.nodes, self.size)
-        found = np.unique(np.stack([own[is_node], gauge.group[self.order[is_node]]]), axis=1)[0]
+        found = np.unique(own[is_node] * gauge.groups + gauge.group[self.order[is_node]]) // max(gauge.groups, 1)
         return np.bincount(found, minlength=len(self.size)).astype(np.int64)
 
     def parameters(self, unit: int) -> Indices:

@@ -231,7 +231,7 @@ def rank(
     reference: Any = None,
     min_judgments: int = 0,
     across_components: bool = False,
-    start: Ranking | pa.Table | None = None,
+    start: Ranking | pa.Table | Earlier | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Ranking:
@@ -347,16 +347,18 @@ def _of_kept(kept: Kept) -> _Part:
     return _Part({"quasi_error": np.zeros(0), **kept.columns}, status, {}, (), kept.interval)
 
 
-def _kept(start: Ranking | pa.Table, prefs: Preferences, how: str, drawn: NDArray[np.bool_]) -> Kept:
+def _kept(start: Ranking | pa.Table | Earlier, prefs: Preferences, how: str, drawn: NDArray[np.bool_]) -> Kept:
     """The queries that keep the rows of an earlier ranking."""
     if isinstance(start, Ranking):
         table = start.to_arrow()
         start = table.replace_schema_metadata(start._carried(table))
-    if not isinstance(start, pa.Table):
+    if isinstance(start, pa.Table):
+        start = Earlier.of(start)
+    if not isinstance(start, Earlier):
         raise UsageError(
             f"an earlier ranking is a Ranking, or the table that the command wrote of one, not {type(start).__name__}"
         )
-    return Earlier.of(start).kept(prefs, how, query_signs(prefs, drawn))
+    return start.kept(prefs, how, query_signs(prefs, drawn))
 
 
 def _code(prefs: Preferences, reference: Any) -> int:

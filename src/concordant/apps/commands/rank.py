@@ -10,8 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-
 from concordant import __version__
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.matching import click_options
@@ -211,7 +209,7 @@ def _scores_alone(options: RankOptions, part: Any, by: str | None) -> bool:
     return not described and options.interval == "none" and part is None and by is None
 
 
-def _earlier(name: str | None) -> pa.Table | None:
+def _earlier(name: str | None) -> Earlier | None:
     """Read an earlier ranking with what it carries. Errors: InputError."""
     if name is None:
         return None
@@ -220,10 +218,9 @@ def _earlier(name: str | None) -> pa.Table | None:
     if log.format == "arrow" and log.path is not None:
         table = table.replace_schema_metadata(arrow_metadata(log.path))
     try:
-        Earlier.of(table)
+        return Earlier.of(table)
     except InputError as error:
         raise InputError(f"--start {name}: {error}") from None
-    return table
 
 
 def rests_on(reading: Reading, prefs: Preferences) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class ByClusters:
         board = rank(prefs, member, **asked)
         left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in UNSEEN)}
         notes: list[str] = [note for note in board.notes if note not in left]
-        whose = f"{self.clusters:,} clusters"
+        whose = counted(self.clusters, "clusters")
         if clustered:
             notes.append(f"intervals allow for judgments of the same cluster ({self.clusters:,}) being alike")
         label = board.queries[0] if len(board.queries) else ""
