@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ if not why_not():
     from concordant.apps.spark.clustered import ByClusters
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
-    from concordant.apps.spark.ranking import ranked, ranking_of
+    from concordant.apps.spark.ranking import divided_here, ranked, ranking_of, write_ranking
 
 COLUMNS = ("item", "component", "rank", "score", "lower", "upper", "judgments", "rank_lower", "rank_upper", "flag")
 
@@ -161,7 +162,9 @@ def test_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, A
     assert "divided among tasks by" in " ".join(found.notes)
 
 
-def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     log = votes(9, 40, 30)
     frame = spark.createDataFrame(pa.table(log))
     monkeypatch.setattr(frames, "HERE", 400)
@@ -171,5 +174,25 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(spark: Any, mon
     found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
     assert found.interval == "none" and "no intervals of a query with 1,200 judgments" in " ".join(found.notes)
     np.testing.assert_allclose(found.score, cc.rank(cc.read(log, cluster="who")).score, atol=1e-9)
+    for interval, said in (("auto", True), ("none", False)):
+        written = ranked(judged, "bradley-terry", interval=interval)
+        _, notes = write_ranking(written, judged, str(tmp_path / interval), interval=interval)
+        assert ("9 rows have no intervals" in " ".join(notes)) is said
     with pytest.raises(cc.UsageError, match=r"has [\d,]+ distinct judgments"):
         ranked(judged, "bradley-terry", interval="sandwich")
+
+
+def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
+    log = votes(9, 40, 3)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, cluster="who")
+    plain = JudgedQueries.of(spark.createDataFrame(pa.table({n: log[n] for n in ("left", "right", "outcome")})), spark)
+    for asked, structure, clustered_, plain_ in (
+        ({"interval": "auto"}, "bradley-terry", True, False),
+        ({"interval": "none"}, "bradley-terry", True, True),
+        ({"interval": "bootstrap"}, "bradley-terry", False, False),
+        ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", False, False),
+        ({"interval": "auto"}, "borda", False, False),
+        ({"interval": "none"}, "borda", True, False),
+    ):
+        assert divided_here(judged, structure, asked) is clustered_
+        assert divided_here(plain, structure, asked) is plain_

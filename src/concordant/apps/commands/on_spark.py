@@ -70,8 +70,8 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
                 if _fits(judged):
                     return False
                 judged = judged.sized()
-                by_pairs = asked["interval"] == "none" and ranking.divisible(judged, structure, asked)
-                if not judged.large or (not by_pairs and judged.large_sizes[0] <= HERE):
+                by_tasks = ranking.divided_here(judged, structure, asked)
+                if not judged.large or (not by_tasks and judged.large_sizes[0] <= HERE):
                     return False
             check_grades(options, judged.checks.layout.roles, judged.name)
             # perhaps there are no rankings at all: what reads on one machine settles it
@@ -128,7 +128,7 @@ def _ranked(
     with judged.explained():
         frame = ranking.ranked(judged, structure, **asked)
     if output is not None and is_folder(output):
-        rows, notes = ranking.write_ranking(frame, judged, output)
+        rows, notes = ranking.write_ranking(frame, judged, output, interval=asked["interval"])
         if find_structure(structure).expects:
             notes.append("whether the model fits the judgments was not looked at, as the executors write the ranking")
         return None, rows, notes

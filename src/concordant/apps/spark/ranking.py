@@ -128,6 +128,14 @@ def _large(
     return _divided(judged, label, asked=asked) if apart and free and size > HERE else None
 
 
+def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
+    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's."""
+    if asked["interval"] == "none" and divisible(judged, structure, asked):
+        return True
+    method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
+    return clusterable(judged, structure, {**asked, "interval": method})
+
+
 def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
     """Whether the ranking of one query follows from its kinds of judgments and from sums over its clusters.
 
@@ -274,8 +282,12 @@ def _misfit(structure: str, tested: NDArray[np.float64]) -> list[str]:
     return [*misfit_notes(tested, pa.table({})), said]
 
 
-def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple[int, list[str]]:
+def write_ranking(
+    frame: DataFrame, judged: JudgedQueries, folder: str, *, interval: str = "none"
+) -> tuple[int, list[str]]:
     """Let the executors write what ``ranked`` returned as Parquet into a folder; return the rows and what to note.
+
+    ``interval``: what was asked for.
 
     Errors: UsageError where the folder is there and not empty, InputError where rows are refused.
     """
@@ -287,6 +299,7 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
         "provisional": fn.count_if(fn.col("provisional")),
         "stopped": fn.count_if(stopped),
         "split": fn.count_if(split),
+        "without": fn.count_if(fn.col("interval") == "none"),
     }
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
     with judged.explained(), whole_or_gone(folder) as place:
@@ -300,6 +313,8 @@ def write_ranking(frame: DataFrame, judged: JudgedQueries, folder: str) -> tuple
             f"{found['split']:,} rows are of items that were never compared with the largest group of their query: "
             "ranks restart in each group (column component)"
         )
+    if found["without"] and interval != "none":
+        notes.append(f"{found['without']:,} rows have no intervals, which are not found of queries as large as theirs")
     notes += judged.look_alikes()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
