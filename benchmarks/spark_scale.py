@@ -3,6 +3,7 @@
 ``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
 ``python -m benchmarks.spark_scale people FOLDER ROWS ITEMS PEOPLE [MASTER …]``: such a query by so many people, whose
 judgments are clusters, ranked with the intervals that nobody asked for.
+``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
 tasks that hold MOST distinct judgments have to divide.
 
@@ -33,7 +34,7 @@ import pyarrow.parquet
 
 from benchmarks.cases import Case, Row
 from benchmarks.measure import load, machine
-from benchmarks.votes import write_features, write_queries, write_scattered
+from benchmarks.votes import write_features, write_orders, write_queries, write_scattered
 from concordant.apps.models.saving import load_model, save_model
 
 MASTERS = ("duckdb", "local[2]", "local-cluster[1,1,2048]", "local-cluster[2,1,2048]")
@@ -73,7 +74,18 @@ def one_query(folder: Path, rows: int, items: int, masters: list[str], people: i
     print(json.dumps(machine()), flush=True)
     whose = f"-{people}" if people else ""
     log = write_queries(folder / f"one-query-{rows}-{items}{whose}.parquet", rows, 1, items, people=people)
-    work = ("rank", "--cluster", "person") if people else ALONE
+    ranked(log, rows, items, ("rank", "--cluster", "person") if people else ALONE, folder, masters)
+
+
+def lists(folder: Path, number: int, items: int, masters: list[str]) -> None:
+    """Rank the items of one query of so many rankings of five of them by each contender, as ``one_query`` does."""
+    print(json.dumps(machine()), flush=True)
+    log = write_orders(folder / f"orders-{number}-{items}.parquet", number, items, 5)
+    ranked(log, number, items, (*ALONE, "--structure", "plackett-luce"), folder, masters)
+
+
+def ranked(log: Path, rows: int, items: int, work: Sequence[str], folder: Path, masters: list[str]) -> None:
+    """Rank a log of one query by each contender, and say how far the rows are from the first's."""
     first: pyarrow.Table | None = None
     for master in masters:
         with tempfile.TemporaryDirectory(prefix="concordant-spark-", dir=folder) as own:
@@ -343,6 +355,9 @@ if __name__ == "__main__":
     elif sys.argv[1] == "people":
         rows, items, people = (int(float(each)) for each in sys.argv[3:6])
         one_query(Path(sys.argv[2]), rows, items, sys.argv[6:] or ["duckdb", "local[2]"], people)
+    elif sys.argv[1] == "lists":
+        rows, items = (int(float(each)) for each in sys.argv[3:5])
+        lists(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"])
     elif sys.argv[1] == "divided":
         rows, items, most = (int(float(each)) for each in sys.argv[3:6])
         divided(Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"])

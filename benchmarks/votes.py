@@ -127,3 +127,25 @@ def write_rankings(path: Path, rankings: int, items: int, shown: int, seed: int 
     )
     feather.write_feather(table, str(path), compression="uncompressed")
     return path
+
+
+def write_orders(path: Path, number: int, items: int, shown: int, *, seed: int = 1) -> Path:
+    """Stream a Parquet log of Plackett–Luce rankings, as ``write_rankings`` draws them, in bounded memory."""
+    if path.exists():
+        return path
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(0, 1, items)
+    schema = pa.schema([("judgment", pa.int64()), ("item", pa.int32()), ("rank", pa.int8())])
+    partial = path.with_suffix(".part")
+    with pq.ParquetWriter(partial, schema, compression="zstd") as out:
+        for begin in range(0, number, 400_000):
+            n = min(400_000, number - begin)
+            chosen = rng.integers(0, items, (n, shown), np.int32)
+            while (twice := np.flatnonzero((np.diff(np.sort(chosen, axis=1), axis=1) == 0).any(axis=1))).size:
+                chosen[twice] = rng.integers(0, items, (len(twice), shown), np.int32)
+            order = np.argsort(-(ability[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
+            item = np.take_along_axis(chosen, order, axis=1).ravel()
+            judgment, rank = np.repeat(np.arange(begin, begin + n), shown), np.tile(np.arange(1, shown + 1), n)
+            out.write_table(pa.table([judgment, item, rank.astype(np.int8)], schema=schema))
+    partial.rename(path)
+    return path

@@ -67,6 +67,51 @@ def shared(log: dict[str, list[Any]], shares: int, **reading: Any) -> Here:
     return found
 
 
+def crossed(log: dict[str, list[Any]], columns: tuple[str, ...], shares: int, **reading: Any) -> Here:
+    """Shares divided by each of several columns."""
+
+    def divide(way: int) -> Any:
+        whose = np.array([sum(map(ord, label)) % shares for label in log[columns[way]]])
+        chosen = [np.flatnonzero(whose == share) for share in np.unique(whose)]
+        parts = [{name: [column[row] for row in rows] for name, column in log.items()} for rows in chosen]
+        return [cc.read(part, cluster=columns, **reading) for part in parts], shares, 2
+
+    found = Here(*divide(0), 1 << 20, columns=columns, divide=divide)
+    found.look()
+    return found
+
+
+def in_ways(log: dict[str, list[Any]], *numbers: int) -> dict[str, list[Any]]:
+    """The same votes, on one of so many prompts, and so on, each."""
+    rng = np.random.default_rng(1)
+    more = {f"way {n}": [f"w{k}" for k in rng.integers(0, n, len(log["who"]))] for n in numbers}
+    return {**log, **more}
+
+
+CROSSED: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
+    "plain": (in_ways(votes(12, 60, 40), 25), {}),
+    "ties, items that only win or lose": (in_ways(votes(9, 40, 30, ends=3, ties=0.2), 30), {"ties": "davidson"}),
+    "components": (in_ways(votes(16, 50, 30, groups=2, ends=1), 9), {"quasi": True}),
+    "few in each cell": (in_ways(votes(8, 12, 30, ends=2), 10), {}),
+    "one way is all of one cluster": (in_ways(votes(8, 30, 20), 1), {}),
+    "three ways": (in_ways(votes(8, 30, 40, ends=1), 12, 7), {}),
+}
+
+
+@pytest.mark.parametrize("case", CROSSED)
+@pytest.mark.parametrize("shares", [1, 4])
+def test_intervals_of_several_ways_are_those_of_memory(case: str, shares: int) -> None:
+    log, options = CROSSED[case]
+    columns = ("who", *(name for name in log if name.startswith("way")))
+    whole = cc.rank(cc.read(log, cluster=columns), **options)
+    found = crossed(log, columns, shares)
+    board = found.ranked(find_structure("bradley-terry"), {**options, "interval": "sandwich"})
+    assert board is not None
+    agrees(board[0], whole)
+    (said,) = [note for note in whole.notes if "being alike" in note]
+    assert board[1][-2] in said
+
+
 def agrees(found: cc.Ranking, whole: cc.Ranking, close: float = 1e-9) -> None:
     ours, theirs = found.to_arrow(), whole.to_arrow()
     for name in {*ours.column_names} & {*COLUMNS, "quasi_error", "provisional"}:

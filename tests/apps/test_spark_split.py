@@ -14,6 +14,8 @@ from concordant.learning.targets.mean_targets import mean_targets
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.plackett_luce import plackett_luce
+from concordant.ranking.ranked_lists import Rankings, touches
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
@@ -49,7 +51,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-def divided(log: dict[str, Any], shares: int) -> Any:
+def divided(log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right")) -> Any:
     """Shares of a query as tasks have them, without Spark."""
 
     class Here(splitting.Divided):
@@ -61,11 +63,12 @@ def divided(log: dict[str, Any], shares: int) -> Any:
             self.frame = [pickle.loads(pickle.dumps(change(share))) for share in self.frame]
 
     rows: dict[int, list[tuple[Any, ...]]] = {}
+    where = [[*log].index(name) for name in key]
     for row in zip(*log.values(), strict=True):
         if row[0] == "large":
-            rows.setdefault(sum(map(ord, row[1] + row[2])) % shares, []).append(row)
+            rows.setdefault(sum(ord(letter) for place in where for letter in str(row[place])) % shares, []).append(row)
     parts = [cc.read(dict(zip(log, zip(*some, strict=True), strict=True))) for some in rows.values()]
-    found = Here([splitting.share_of(part) for part in parts], shares, 2)  # type: ignore[arg-type]
+    found = Here([(of or splitting.Pairs.of)(part) for part in parts], shares, 2)  # type: ignore[arg-type]
     assert found.look()
     return found
 
@@ -76,18 +79,86 @@ def test_scores_and_what_connects_are_those_of_memory(log: Any, options: Any, sh
     prefs = cc.read(log).select(["large"])
     found = divided(log, shares)
     batch = Batch.whole(prefs)
-    links = connectivity(batch.graphs)
-    held = prefs.items.take(batch.item).to_pylist()
-    assert found.items.tolist() == held
-    for name in ("component", "won", "lost", "open_above", "open_below"):
-        np.testing.assert_array_equal(getattr(found.links, name), getattr(links, name))
-    assert len(np.unique(found.links.block)) == len(np.unique(links.block))
-    assert len(np.unique(np.column_stack([found.links.block, links.block]), axis=0)) == len(np.unique(links.block))
+    same_items(found, prefs, connectivity(batch.graphs))
     prior = options.get("prior", 0.01)
     fitted = found.fitted(prior=prior)
     np.testing.assert_allclose(fitted.score, bradley_terry(batch, prior=prior).value, rtol=0, atol=1e-9)
     assert not fitted.stopped
     assert found.touched.sum() == 2 * len(prefs)
+
+
+def same_items(found: Any, prefs: Any, links: Any) -> None:
+    """The items, and what connects them."""
+    held = prefs.items.take(Batch.whole(prefs).item).to_pylist()
+    assert found.items.tolist() == held
+    for name in ("component", "won", "lost", "open_above", "open_below"):
+        np.testing.assert_array_equal(getattr(found.links, name), getattr(links, name))
+    assert len(np.unique(found.links.block)) == len(np.unique(links.block))
+    assert len(np.unique(np.column_stack([found.links.block, links.block]), axis=0)) == len(np.unique(links.block))
+
+
+def lists(kind: str, items: int, rows: int, *, tiers: int = 99, alone: int = 0, groups: int = 1) -> dict[str, Any]:
+    """Lists of one query in some groups, beside a small query; the last items only ever win, in a row.
+
+    Orders have at most so many tiers.
+    """
+    rng = np.random.default_rng(items)
+    score = rng.gumbel(size=items)
+    held = [
+        group + groups * rng.choice(items // groups, rng.integers(2, 7), replace=False)
+        for group in rng.integers(0, groups, rows).tolist()
+    ]
+    held = [one[np.argsort(-score[one] - rng.gumbel(size=len(one)))] for one in held]
+    held += [np.array([items + k, items + k - 1 if k else 0]) for k in range(alone)]
+    log: dict[str, list[Any]] = {"query": [], "list": [], "item": [], "place": []}
+    for number, one in enumerate([*held, np.array([3, 4]), np.array([4, 3])]):
+        query = "large" if number < len(held) else "small"
+        if kind == "orders":
+            said = np.minimum(1 + np.arange(len(one)), tiers)
+        elif kind == "choices":
+            said = np.eye(len(one), dtype=int)[0]
+        else:
+            said = np.eye(len(one), dtype=int)[rng.integers(len(one))]
+        for place, (item, value) in enumerate(zip(one.tolist(), said.tolist(), strict=True)):
+            entry = (query, number, f"i{item}", value)
+            for name, each in zip([*log][:4], entry, strict=True):
+                log[name].append(each)
+            if kind == "selections":
+                log.setdefault("position", []).append(place + 1)
+    judgment = {"orders": "judgment", "choices": "session", "selections": "session"}[kind]
+    said_by = {"orders": "rank", "choices": "chosen", "selections": "clicked"}[kind]
+    return {{"list": judgment, "place": said_by}.get(name, name): values for name, values in log.items()}
+
+
+LISTS = [
+    lists("orders", 40, 300),
+    lists("orders", 40, 300, tiers=2),
+    lists("orders", 24, 40, tiers=3, groups=2, alone=3),
+    lists("orders", 60, 30, alone=2),
+    lists("choices", 30, 200, groups=2),
+    lists("selections", 30, 200, alone=2),
+]
+
+
+@pytest.mark.parametrize("log", LISTS)
+@pytest.mark.parametrize("shares", [1, 7])
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+def test_scores_of_lists_are_those_of_memory(log: Any, shares: int, structure: str) -> None:
+    prefs = cc.read(log).select(["large"])
+    batch = Batch.whole(prefs)
+    key = ("session",) if "session" in log else ("judgment",)
+    of, by = splitting.Pairs.of, bradley_terry
+    links = connectivity(batch.graphs)
+    if structure == "plackett-luce":
+        of, by, links = splitting.Listed.of, plackett_luce, Rankings.of(batch).linked("any-order")
+    found = divided(log, shares, of, key)
+    same_items(found, prefs, links)
+    for prior in (0.01, 1.0):
+        fitted = found.fitted(prior=prior)
+        np.testing.assert_allclose(fitted.score, by(batch, prior=prior).value, rtol=0, atol=1e-9)
+        assert not fitted.stopped
+    np.testing.assert_array_equal(found.touched, touches(batch))
+    assert found.judgments == len(prefs)
 
 
 def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,12 +186,46 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("log", "structure"),
+    [
+        (lists("orders", 20, 60, tiers=3, alone=1), "plackett-luce"),
+        (lists("choices", 20, 60), "plackett-luce"),
+        (lists("selections", 20, 60), "bradley-terry"),
+    ],
+)
+def test_the_ranking_of_lists_is_that_of_memory(
+    log: Any, structure: str, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    judged = JudgedQueries.of(frame, spark, most=50)
+    assert judged.large == ("large",)
+    monkeypatch.setattr(frames, "HERE", 10)  # the driver would not take it
+    made = ranked(judged, structure, prior=0.1)  # whose intervals nobody asked for
+    ours = ranking_of(made, judged, structure, "none", 0.95)
+    theirs = cc.rank(cc.read(log), structure, interval="none", prior=0.1)
+    for name in ("query", "component", "item", "rank", "judgments", "flag"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    np.testing.assert_allclose(ours.score, theirs.score, rtol=0, atol=1e-9)
+    assert ours.converged
+    (said,) = [note for note in ours.notes if "divided among tasks by their lists" in note]
+    assert said.startswith("query 'large': ") and "no intervals of a query with" in said
+    made = cs.targets(frame, structure=structure, order="all", most=50, session=spark).toArrow()
+    made = made.sort_by([("query", "ascending"), ("item", "ascending")])
+    known = mean_targets(cc.read(log), structure, order="all")
+    np.testing.assert_allclose(made["target"].to_numpy(), known.centred(), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        made["weight"].to_numpy(), known.spread(known.weight) / known.spread(known.weight).mean()
+    )
+
+
 @pytest.mark.parametrize("query", [True, False])
 def test_rows_of_a_pair_come_to_one_share_and_pairs_to_many(spark: Any, query: bool) -> None:
     log = votes(20, 300)
     log = log if query else {name: values for name, values in log.items() if name != "query"}
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=30)
-    frame, shares, _ = splitting.by_pairs(judged, judged.large[0], splitting.share_of)
+    frame, shares, _ = splitting.together(judged, judged.large[0], splitting.Pairs.of)
     found = [share for _, share in objects(iter(frame.toArrow().to_batches()))]
     frame.unpersist()
     prefs = cc.read(log).select(["large"]) if query else cc.read(log)
@@ -139,5 +244,12 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
             cs.rank(judged, structure, interval="none", **asked)
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
         cs.rank(judged)
+    judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
+    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("rrf", {}), ("bradley-terry", {"quasi": True})):
+        with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
+            cs.rank(judged, structure, **asked)
+    several = lists("selections", 20, 60) | {"clicked": [1] * len(lists("selections", 20, 60)["clicked"])}
+    with pytest.raises(cc.UsageError, match=r"plackett-luce reads one choice a list, and \d+ of \d+ have more"):
+        cs.rank(JudgedQueries.of(several, spark, most=20), "plackett-luce", interval="none")
     with pytest.raises(cc.NoMaximumLikelihood, match=r"query 'large' does not exist: no chain of wins limits 4 items"):
         divided(votes(20, 200, alone=4, ties=0.0), 5).fitted(prior=0)

@@ -126,13 +126,16 @@ def test_lists(structure: str, interval: str, who: int) -> None:
     assert "26 of 30 queries" in " ".join(found.notes)
 
 
-@pytest.mark.parametrize("kind", ["lists", "votes", "crossed"])
+@pytest.mark.parametrize("kind", ["lists", "votes", "crossed", "few in each query"])
 def test_a_query_alone_has_its_own_limits(kind: str) -> None:
     """People who judge in several queries are heeded in each by itself."""
     log = orders(30, 79, 5, each=2) if kind == "lists" else votes(25, 3, each=8, people=4, ties=0.1)
     clusters: tuple[str, ...] = ("who",)
     if kind == "crossed":
         log["what"] = [f"{left}{at % 3}" for at, left in enumerate(log["left"])]
+        clusters = ("who", "what")
+    if kind == "few in each query":  # of prompts there are fewer in a query, more in all, than of people
+        log["what"] = [f"{query} {at % 2}" for at, query in enumerate(log["query"])]
         clusters = ("who", "what")
     prefs = cc.read(log, cluster=clusters)
     structure = "plackett-luce" if kind == "lists" else "bradley-terry"

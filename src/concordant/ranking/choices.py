@@ -47,7 +47,7 @@ class Choices:
             group, block = Ragged(start), linked.block[node].astype(np.int64)
             apart = group.most((block != block[start[:-1]].repeat(group.sizes, axis=0)).any(axis=1).astype(float)) > 0
             cluster, number = clusters_of(batch), batch.multiplicity[holder].astype(float)
-            drawn = holder if cluster is None else cluster[batch.judgment[holder]].astype(np.int64)
+            drawn = holder if cluster is None else cluster[holder]
             draws = batch.multiplicity[holder] if cluster is None else 1.0
             drawn = drawn + (int(drawn.max(initial=0)) + 1) * batch.graph[holder]  # whoever judges in several queries
             ends = block[start[:-1], 0], np.zeros(len(holder), np.int64) if lists else block[start[1:] - 1, 1]
@@ -71,10 +71,17 @@ class Choices:
         return Choices(wide * np.arange(len(kept) + 1), self.node[rows], self.offset[rows], weight)
 
 
-def clusters_of(batch: Batch) -> NDArray[np.int32] | None:
-    """Cluster of each judgment of the preferences; of several ways that with the fewest."""
-    ways = batch.prefs.cluster_ways
-    return min(ways, key=lambda codes: len(np.unique(codes))) if ways else None
+def clusters_of(batch: Batch) -> Ints | None:
+    """Cluster of each judgment of the batch; of several ways that with the fewest in its graph."""
+    ways = [codes[batch.judgment].astype(np.int64) for codes in batch.prefs.cluster_ways]
+    if len(ways) < 2:
+        return ways[0] if ways else None
+    keys = [np.unique(batch.graph * (int(codes.max(initial=0)) + 1) + codes) for codes in ways]
+    numbers = [
+        np.bincount(key // (int(codes.max(initial=0)) + 1), minlength=len(batch))
+        for key, codes in zip(keys, ways, strict=True)
+    ]
+    return np.asarray(np.choose(np.argmin(numbers, axis=0)[batch.graph], ways), np.int64)
 
 
 def _pairs(batch: Batch, scores: Scores) -> tuple[Ints, Ints, Ints, Floats, Floats]:

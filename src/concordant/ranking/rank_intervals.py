@@ -527,7 +527,7 @@ def _direct(separated: Separated) -> tuple[Ints, Floats]:
     """
     batch, edges, n = separated.batch, separated.batch.edges, len(separated.value)
     cluster = clusters_of(batch)
-    drawn = edges.holder if cluster is None else cluster[batch.judgment[edges.holder]].astype(np.int64)
+    drawn = edges.holder if cluster is None else cluster[edges.holder]
     _, kept = np.unique(np.column_stack([drawn, edges.winner, edges.loser]), axis=0, return_index=True)
     kept = kept[~edges.tie[kept]]
     times = batch.multiplicity[edges.holder[kept]] if cluster is None else np.ones(len(kept))

@@ -2,7 +2,8 @@
 
 Such a log says few different things: the votes of 10⁷ people on 200 items are 40,000 kinds of judgments at most. Tasks
 count the kinds, of which the scores and their curvature follow here, as in memory. What the clusters are needed for,
-the middle of the sandwich, is a sum over them, and a cluster lies in one share: a matrix of parameters travels.
+the middle of the sandwich, is a sum over them, and a cluster lies in one share: a matrix of parameters travels. Where
+judgments depend on each other in several ways, they are divided once by each.
 
 Judgments between items that the data do not limit against each other, which are few, come here as they are.
 """
@@ -10,14 +11,16 @@ Judgments between items that the data do not limit against each other, which are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from scipy.sparse import csr_array, vstack
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
@@ -26,6 +29,7 @@ from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
+from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
@@ -36,6 +40,8 @@ from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 
 Floats = NDArray[np.float64]
+Ways = tuple[int, ...]
+"""Numbers of columns of clusters."""
 LARGEST = 1000
 """Items of a sandwich: each task sends a square matrix of so many rows."""
 UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
@@ -65,7 +71,7 @@ class Held:
 
 def without_clusters(prefs: Preferences) -> Preferences:
     """The same judgments, whoever made them."""
-    return recounted(replace(prefs, cluster=None, clusters=None), prefs.query, prefs.count)
+    return recounted(replace(prefs, cluster=None, clusters=None, cluster_columns=()), prefs.query, prefs.count)
 
 
 @dataclass(frozen=True)
@@ -76,20 +82,31 @@ class _Kinds:
 
     def __call__(self, prefs: Preferences) -> Sums:
         kinds = Held(without_clusters(prefs), self.most).checked()
-        return Sums(kinds=kinds, clusters=len(prefs.clusters or ()), judgments=len(prefs))
+        return Sums(kinds=kinds, clusters=len(np.unique(prefs.cluster_codes[0])), judgments=len(prefs))
+
+
+@dataclass(frozen=True)
+class _Number:
+    """How many clusters there are by a column."""
+
+    way: int
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        return Sums(clusters=len(np.unique(prefs.cluster_codes[self.way])))
 
 
 @dataclass(frozen=True, eq=False)
 class _Between:
-    """The judgments between items of different blocks, with who made them."""
+    """The judgments between items of different blocks, with who made them: by that of several columns."""
 
     items: Labels
     block: NDArray[np.int32]
+    way: int
 
     def __call__(self, prefs: Comparisons) -> Sums:
         block = self.block[self.items.codes_of(prefs.items.values)]
         rows = np.flatnonzero(block[prefs.winner] != block[prefs.loser])
-        return Sums(held=Held(taken(prefs, rows), CROSSING).checked())
+        return Sums(held=Held(_in_cells(taken(prefs, rows), (self.way,)), CROSSING).checked())
 
 
 def taken(prefs: Preferences, rows: NDArray[np.intp]) -> Preferences:
@@ -99,14 +116,24 @@ def taken(prefs: Preferences, rows: NDArray[np.intp]) -> Preferences:
 
 @dataclass(frozen=True, eq=False)
 class _Middle:
-    """Σ u_c u_cᵀ over the clusters of a share, u_c the gradient of what one said, at some scores."""
+    """Σ u_c u_cᵀ over the clusters of a share, u_c the gradient of what one said, at some scores; and how many.
+
+    By the numbers of the columns whose cells are the clusters.
+    """
 
     items: Labels
     scores: Scores
     names: tuple[str, ...]
     """Of the parameters beside the scores."""
+    ways: tuple[Ways, ...]
 
     def __call__(self, prefs: Preferences) -> Sums:
+        found = Sums()
+        for way in self.ways:
+            found["middle", way], found["cells", way] = self._of(_in_cells(prefs, way))
+        return found
+
+    def _of(self, prefs: Preferences) -> tuple[Floats, int]:
         batch = Batch.whole(prefs)
         node = self.items.codes_of(prefs.items.take(batch.item))
         here = replace(self.scores, value=self.scores.value[node], components=np.zeros(len(node), np.int32))
@@ -117,7 +144,14 @@ class _Middle:
         clusters = int(meat.clusters[0])
         found = np.zeros((size + len(self.names),) * 2)
         found[np.ix_(place, place)] = (meat.root.T @ meat.root).toarray() * (max(clusters - 1, 1) / clusters)
-        return Sums(middle=found)
+        return found, clusters
+
+
+def _in_cells(prefs: Preferences, ways: Ways) -> Preferences:
+    """The same judgments, whose clusters are the cells of some of the columns."""
+    if not prefs.cluster_columns:
+        return prefs
+    return replace(prefs.by_cluster(*(prefs.cluster_columns[way] for way in ways)), cluster_columns=())
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -132,13 +166,26 @@ class ByClusters:
     kinds: Preferences | None = None
     """None: too many."""
     clusters: int = 0
+    """Of the first column."""
     judgments: int = 0
     passes: int = 0
+    columns: tuple[str, ...] = ("cluster",)
+    """Of clusters."""
+    divide: Callable[[int], tuple[DataFrame, int, int]] | None = None
+    """Divide the query by another of these columns."""
+    others: dict[int, ByClusters] = field(default_factory=dict)
+    """The query divided by other columns, once that was needed."""
 
     @classmethod
     def of(cls, judged: JudgedQueries, label: Any) -> ByClusters:
         """Count the kinds of judgments of a query in shares. Errors: as of any task."""
-        self = cls(*shared_out(judged, label, _same, fn.col("cluster")), judged.most)
+        roles = [role for role in CLUSTERS if role in judged.frame.columns]
+
+        def divide(way: int) -> tuple[DataFrame, int, int]:
+            return shared_out(judged, label, _same, fn.col(roles[way]))
+
+        named = judged.checks.layout.clusters if len(roles) > 1 else ("cluster",)
+        self = cls(*divide(0), judged.most, columns=named, divide=divide)
         try:
             self.look()
         except BaseException:
@@ -162,7 +209,8 @@ class ByClusters:
 
     def forget(self) -> None:
         """Free what is kept."""
-        self.frame.unpersist()
+        for shares in (self, *self.others.values()):
+            shares.frame.unpersist()
 
     def ranked(self, member: Structure, asked: Mapping[str, Any]) -> tuple[Ranking, list[str]] | None:
         """The ranking by ``concordant.rank`` and what is to be noted; None: too much is to be brought together."""
@@ -181,7 +229,9 @@ class ByClusters:
         notes: list[str] = [note for note in board.notes if note not in left]
         whose = counted(self.clusters, "clusters")
         if clustered:
-            notes.append(f"intervals allow for judgments of the same cluster ({self.clusters:,}) being alike")
+            each = zip(self.columns, self.numbers, strict=True)
+            which = " and ".join(f"the same {name} ({number:,})" for name, number in each)
+            notes.append(f"intervals allow for judgments of {which} being alike")
         label = board.queries[0] if len(board.queries) else ""
         what = f"query {label!r}" if label not in (None, "") else "the log"
         said = f"{what}: {counted(self.judgments, 'judgments')} of {whose}, divided among tasks by who made them"
@@ -198,8 +248,9 @@ class ByClusters:
             return kinds
         block = np.full(len(kinds.items), -1, np.int32)
         block[batch.item] = linked.block
+        fewest = int(np.argmin(self.numbers)) if len(self.columns) > 1 else 0
         with stage("judgments that limit one side"):
-            found = self.sums(_Between(kinds.items, block))["held"].prefs
+            found = self.sums(_Between(kinds.items, block, fewest))["held"].prefs
         if found is None or not isinstance(kinds, Comparisons):
             return None
         inner = taken(kinds, np.flatnonzero(block[kinds.winner] == block[kinds.loser]))
@@ -215,6 +266,40 @@ class ByClusters:
 
     def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
         items, _ = Labels.encode(batch.prefs.items.take(batch.item))
-        with stage("what clusters add up to"):
-            work = _Middle(items, replace(scores, components=np.zeros(0, np.int32)), names)
-            return Meat.of_sums(self.sums(work)["middle"], self.clusters)
+        scores, number = replace(scores, components=np.zeros(0, np.int32)), len(self.columns)
+        parts: dict[Ways, Meat] = {}
+        every = [ways for size in range(1, number + 1) for ways in combinations(range(number), size)]
+        for way in range(number):
+            ways = tuple([one for one in every if one[0] == way])
+            with stage("what clusters add up to"):
+                found = self._by(way).sums(_Middle(items, scores, names, ways))
+            self.passes += way > 0
+            parts |= {one: Meat.of_sums(found["middle", one], found["cells", one]) for one in ways}
+        return crossed(parts)
+
+    def _by(self, way: int) -> ByClusters:
+        """The query divided by another column."""
+        if way == 0 or self.divide is None:
+            return self
+        if way not in self.others:
+            self.others[way] = type(self)(*self.divide(way), self.most)
+        return self.others[way]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Clusters of each column."""
+        for way in range(1, len(self.columns)):
+            other = self._by(way)
+            other.clusters = other.clusters or other.sums(_Number(way))["clusters"]
+        return [self._by(way).clusters for way in range(len(self.columns))]
+
+
+def crossed(parts: Mapping[Ways, Meat]) -> Meat:
+    """The middle of judgments that depend on each other in several ways, of those of all cells (``Meat``)."""
+    whole = parts[max(parts, key=len)]
+    added, taken = ([part.root for ways, part in parts.items() if len(ways) % 2 == odd] for odd in (1, 0))
+    least = np.minimum.reduce([part.clusters for ways, part in parts.items() if len(ways) == 1])
+    if not taken:
+        return whole
+    minus = csr_array(vstack(taken))
+    return replace(whole, root=csr_array(vstack(added)), minus=minus, cells=whole.root, clusters=least)

@@ -110,7 +110,7 @@ TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
-(``splitting``, ``learning_slices``) or worked on by the driver."""
+or by lists (``splitting``, ``learning_slices``), or worked on by the driver."""
 HERE = 1 << 24
 """Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
 BUCKETS = 1 << 14
@@ -394,9 +394,9 @@ class JudgedQueries:
             raise UsageError(
                 f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self._unit}; on "
                 f"Spark one query with more than {HERE:,} is ranked, and turned into targets, where its scores are "
-                "Bradley–Terry's (",
-                Setting("structure", "bradley-terry"),
-                ", comparisons, ties half a win, no covariates) and no intervals are asked for (",
+                "Bradley–Terry's or, of lists, Plackett–Luce's (",
+                Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
+                ", ties without a parameter, no covariates) and no intervals are asked for (",
                 Setting("interval", "none"),
                 "), or where comparisons in clusters are of few kinds, and a linear scorer is fitted by the "
                 "aggregation that is taken where nothing is named, judged by pairs (",

@@ -104,12 +104,12 @@ def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     own = options_of(plan.structure, recipe.options)
     divided = plan.order == "all" and divisible(judged, plan.structure, own)
     task = MakeTargets(plan, recipe)
-    by_pairs = partial(_divided, judged, task, own) if divided else None
-    return judged.table(task, target_columns(*judged.labels), by_pairs)
+    by_tasks = partial(_divided, judged, task, own) if divided else None
+    return judged.table(task, target_columns(*judged.labels), by_tasks)
 
 
 def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
-    found = divided_scores(judged, label, options)
+    found = divided_scores(judged, label, str(task.plan.structure), options)
     if found is None:
         return None
     shares, fitted = found

@@ -38,7 +38,7 @@ from concordant.apps.spark.learning_held import (
     summed,
 )
 from concordant.apps.spark.partitioning import BUCKET
-from concordant.apps.spark.splitting import SHARE, SummedSystem, Union, by_pairs
+from concordant.apps.spark.splitting import SHARE, SummedSystem, Union, together
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.target import Target
@@ -194,7 +194,7 @@ def sliced(
 
     None where it has no judgments. Errors (UsageError): a pair with more judgments than a task holds.
     """
-    shares, _, tasks = by_pairs(judged, label, _same)
+    shares, _, tasks = together(judged, label, _same)
     try:
         with stage("counting pairs"):
             found = summed(shares, _labels, tasks)

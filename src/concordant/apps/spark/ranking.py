@@ -23,6 +23,7 @@ from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.contrasts import Gauge
+from concordant.ranking.covariance import CROSSED
 from concordant.ranking.flags import FLAGS, LABELS, flags_of
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
 from concordant.ranking.lack_of_fit import misfit_notes, rejected
@@ -108,14 +109,14 @@ def ranked(
 def _large(
     judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
 ) -> pa.Table | None:
-    """The rows of a query that no task can hold, where it is divided: by its clusters, or by its pairs; else None.
+    """The rows of a query that no task can hold, where it is divided: by its clusters, pairs or lists; else None.
 
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
     size = judged.large_sizes[judged.large.index(label)]
     apart = not asked["quasi"] and divisible(judged, structure, asked)
     if apart and asked["interval"] == "none":
-        return _divided(judged, label, asked=asked)
+        return _divided(judged, label, structure=structure, asked=asked)
     if clusterable(judged, structure, asked):
         with judged.explained():
             shares = ByClusters.of(judged, label)
@@ -125,7 +126,7 @@ def _large(
                 shares.forget()
         if found is not None:
             return _beside(*found)
-    return _divided(judged, label, asked=asked) if apart and free and size > HERE else None
+    return _divided(judged, label, structure=structure, asked=asked) if apart and free and size > HERE else None
 
 
 def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
@@ -139,32 +140,41 @@ def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]
 def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
     """Whether the ranking of one query follows from its kinds of judgments and from sums over its clusters.
 
-    Scores of comparisons do, and so do the Hessian and, for Bradley–Terry's with one column of clusters, the sandwich.
+    Scores of comparisons do, and so do the Hessian and, for Bradley–Terry's, the sandwich.
     """
-    one = judged.compared and len({*CLUSTERS} & {*judged.frame.columns}) == 1
+    columns = len({*CLUSTERS} & {*judged.frame.columns}) if judged.compared else 0
     if asked["interval"] == "sandwich":
-        return one and structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
-    return one and asked["interval"] in ("none", "hessian")
+        plain = structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
+        return plain and 0 < columns <= CROSSED
+    return columns > 0 and asked["interval"] in ("none", "hessian")
 
 
-DIVISIBLE = {"prior", "ties", "tolerance", "max_iterations", "interval", "quasi"} | {
+DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
     "level", "seed", "replicates", "min_judgments", "across_components", "progress",
 }  # fmt: skip
-"""What Bradley–Terry scores of a divided query may be asked with."""
+"""What scores of a divided query may be asked with."""
+TIES = {"bradley-terry": "half", "plackett-luce": "any-order"}
+"""How their ties are treated, by structure: without parameters of their own."""
 
 
 def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any]) -> bool:
-    """Whether the scores of one query are found from sums over its pairs: Bradley–Terry's of comparisons."""
-    plain = options.get("ties", "half") == "half" and not judged.checks.layout.covariates and judged.compared
-    others = {name for name, value in options.items() if value is not None and name not in DIVISIBLE}
-    return structure == "bradley-terry" and plain and not others and not options.get("across_components")
+    """Whether scores of one query are found from sums over its pairs or lists: Bradley–Terry's and Plackett–Luce's."""
+    if not isinstance(structure, str) or structure not in TIES:
+        return False
+    known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
+    plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
+    others = {name for name, value in options.items() if value is not None and name not in known}
+    read = judged.kind in find_structure(structure).kinds
+    return plain and read and not others and not options.get("across_components")
 
 
-def divided_scores(judged: JudgedQueries, label: Any, options: Mapping[str, Any]) -> tuple[Divided, Fitted] | None:
-    """Bradley–Terry scores of a query that no task can hold, and what is known of its items; None without judgments."""
+def divided_scores(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
+) -> tuple[Divided, Fitted] | None:
+    """Scores of a query that no task can hold, and what is known of its items; None without judgments."""
     given = {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
     with judged.explained():
-        shares = Divided.of(judged, label)
+        shares = Divided.of(judged, label, lists=structure == "plackett-luce" and not judged.compared)
         if shares is None:
             return None
         try:
@@ -173,9 +183,9 @@ def divided_scores(judged: JudgedQueries, label: Any, options: Mapping[str, Any]
             shares.forget()
 
 
-def _divided(judged: JudgedQueries, label: Any, *, asked: Mapping[str, Any]) -> pa.Table | None:
+def _divided(judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
     """The rows of a query that no task can hold, as ``_rows`` makes those of others."""
-    found = divided_scores(judged, label, asked)
+    found = divided_scores(judged, label, structure, asked)
     if found is None:
         return None
     shares, fitted = found
@@ -210,7 +220,7 @@ def _divided(judged: JudgedQueries, label: Any, *, asked: Mapping[str, Any]) -> 
         flag=flag[order],
         provisional=few[order],
         quasi_error=None,
-        structure="bradley-terry",
+        structure=structure,
         interval="none",
         level=asked.get("level", 0.95),
         status={

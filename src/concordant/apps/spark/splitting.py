@@ -1,8 +1,8 @@
-"""One query that no task can hold, divided among tasks by its pairs: Bradley–Terry scores that are those of memory.
+"""One query that no task can hold, divided among tasks: scores of Bradley–Terry and Plackett–Luce, those of memory.
 
-The likelihood, its gradient and its Hessian times a vector are sums over pairs. Rows of a pair (either way) go to one
-share, which counts them and keeps the pair table; what travels after that is a number for each item: Newton's method
-of memory runs on the driver, and asks the shares for each gradient and each product.
+The likelihood, its gradient and its Hessian times a vector are sums over pairs, or over lists. Rows of a pair (either
+way) or of a list go to one share, which counts them and keeps the pair table or the lists; what travels after that is a
+number for each item: Newton's method runs on the driver, and asks the shares for each gradient and each product.
 
 What connects the items: a share sends which of them its own wins connect, and what it connects is connected in the
 whole. Only wins between items that no share connects strongly are sent as they are.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.apps.spark.checking import Checks
+from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
@@ -38,9 +38,10 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
+from concordant.ranking.luce_terms import LuceTerms
 from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem, win_derivatives
-from concordant.ranking.ranked_lists import touches
+from concordant.ranking.ranked_lists import Rankings, touches
 from concordant.ranking.scores import HELP, check_prior
 
 Floats = NDArray[np.float64]
@@ -49,29 +50,167 @@ SHARE = 1 << 20
 """Distinct judgments of a share, about."""
 TASKS = 2
 """Tasks for each core, at most: each sends a number for each item in every pass."""
+BETWEEN = 1 << 22
+"""Wins between blocks that a task lays out at once."""
 CROSSING = 1 << 23
 """Wins between items that no share connects which the driver takes at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """The pairs of a share, items by their codes among ``items`` or, then None, among those of the query."""
+    """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
 
     queries: Labels
     items: Labels | None
+    touched: Ints
+    """Judgments of each item, while ``items`` are its own."""
+    judgments: int
+
+    def coded(self, items: Labels) -> Self:
+        """Name the items by their codes among ``items``."""
+        own = items.codes_of((self.items or items).values)
+        touched = np.zeros(len(items), np.int64)
+        touched[own] = self.touched
+        return replace(self, items=None, touched=touched, **self._placed(own))
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        """The fields that name items, where item i is called own[i]."""
+        raise NotImplementedError
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which items its own wins connect strongly (a number for each), who ever won, and who ever lost."""
+        raise NotImplementedError
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        """The wins between items of different blocks; of those between two blocks one is enough."""
+        raise NotImplementedError
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        """What it adds to the gradient of the log-likelihood, and to the diagonal of the negative Hessian."""
+        raise NotImplementedError
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        """The negative Hessian at some scores times a vector."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Share):
+    """The pair table of a share."""
+
     first: NDArray[np.int32]
     second: NDArray[np.int32]
     above: NDArray[Any]
     below: NDArray[Any]
-    touched: Ints
-    """Judgments of each item, while ``items`` are its own."""
-    judgments: int
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Pairs:
+        """The pair table of some judgments of one query."""
+        batch = Batch.whole(prefs)
+        graphs, codes = batch.graphs, batch.item.astype(np.int32)
+        wins = _narrow(graphs.above), _narrow(graphs.below)
+        return cls(*_known(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {"first": own[self.first], "second": own[self.second]}
 
     @property
     def wins(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Whoever won, and against whom."""
         up, down = self.above > 0, self.below > 0
         return np.append(self.first[up], self.second[down]), np.append(self.second[up], self.first[down])
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        source, target = self.wins
+        size = len(self.touched)
+        beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
+        strong = connected_components(beats, directed=True, connection="strong")[1]
+        won, lost = (np.bincount(side, minlength=size) > 0 for side in (source, target))
+        return strong, won, lost
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        return Crossing.of(block, *self.wins)
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        pull, curve = self._derivatives(score)
+        size = len(self.touched)
+        both = np.bincount(self.first, curve, size) + np.bincount(self.second, curve, size)
+        return self._differences(pull), np.asarray(both, np.float64)
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        return self._differences(self._derivatives(score)[1] * (along[self.first] - along[self.second]))
+
+    def _derivatives(self, score: Floats) -> tuple[Floats, Floats]:
+        above, below = (np.asarray(each, np.float64) for each in (self.above, self.below))
+        return win_derivatives(score[self.first] - score[self.second], above, below)
+
+    def _differences(self, of_pairs: Floats) -> Floats:
+        size = len(self.touched)
+        found = np.bincount(self.first, of_pairs, size) - np.bincount(self.second, of_pairs, size)
+        return np.asarray(found, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Share):
+    """The lists of a share."""
+
+    lists: Rankings
+    code: NDArray[np.int32]
+    """Of each of their nodes."""
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Listed:
+        """Some lists of one query."""
+        batch = Batch.whole(prefs)
+        return cls(*_known(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {"code": own[self.code]}
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        linked, size = self.lists.connected(), len(self.touched)
+        strong = int(linked.block.max(initial=-1)) + 1 + np.arange(size)
+        strong[self.code] = linked.block
+        won, lost = np.zeros(size, bool), np.zeros(size, bool)
+        won[self.code], lost[self.code] = linked.won, linked.lost
+        return np.unique(strong, return_inverse=True)[1], won, lost
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        lists, own = self.lists, block[self.code]
+        of_entries = own[lists.node]
+        mixed = np.flatnonzero(lists.groups.most(of_entries) > -lists.groups.most(-of_entries))
+        some = lists.take(mixed)
+        tier = np.unique(np.column_stack([some.row, some.tier, own[some.node]]), axis=0, return_index=True)[1]
+        tiers = Ragged.runs(some.row[tier], some.tier[tier])
+        node = self.code[some.node[tier]]
+        upper = np.flatnonzero(np.diff(some.row[tier[tiers.first]]) == 0)
+        work = np.cumsum(tiers.sizes[upper] * tiers.sizes[upper + 1])
+        found = Crossing.none()
+        for run in Ragged.runs(work // BETWEEN).slices if len(work) else ():
+            below = tiers.sizes[upper[run] + 1]
+            each = Ragged.of_sizes(tiers.sizes[upper[run]] * below)
+            above, under = np.divmod(each.place, each.spread(below))
+            source, target = each.spread(tiers.first[upper[run]]), each.spread(tiers.first[upper[run] + 1])
+            found += Crossing.of(block, node[source + above], node[target + under])
+        return found
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        at = LuceTerms(self.lists).at(score[self.code])
+        return self._spread(at.gradient()), self._spread(at.diagonal())
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        return self._spread(LuceTerms(self.lists).at(score[self.code]).times(along[self.code]))
+
+    def _spread(self, of_nodes: Floats) -> Floats:
+        found = np.zeros(len(self.touched))
+        found[self.code] = of_nodes
+        return found
+
+
+def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
+    touched = np.zeros(len(prefs.items), np.int64)
+    touched[batch.item] = touches(batch)
+    return prefs.queries, prefs.items, touched, len(prefs)
 
 
 Work = Callable[[Share], Sums]
@@ -90,16 +229,6 @@ class _Making:
         table = put_together(iter(rows.select(PACKED.names).to_batches()), self.most, stopping=False)
         prefs = None if table is None else self.checks.preferences(table)
         return _whole(pieces(int(key[0].as_py()), None if prefs is None or not len(prefs) else self.of(prefs)))
-
-
-def share_of(prefs: Preferences) -> Share:
-    """The pair table of some judgments of one query."""
-    batch = Batch.whole(prefs)
-    graphs, codes = batch.graphs, batch.item.astype(np.int32)
-    touched = np.zeros(len(prefs.items), np.int64)
-    touched[codes] = touches(batch)
-    wins = _narrow(graphs.above), _narrow(graphs.below)
-    return Share(prefs.queries, prefs.items, codes[graphs.first], codes[graphs.second], *wins, touched, len(prefs))
 
 
 def _narrow(values: Floats) -> NDArray[Any]:
@@ -132,10 +261,7 @@ class _Coding:
     items: Labels
 
     def __call__(self, share: Share) -> Share:
-        own = self.items.codes_of((share.items or self.items).values)
-        touched = np.zeros(len(self.items), np.int64)
-        touched[own] = share.touched
-        return replace(share, items=None, first=own[share.first], second=own[share.second], touched=touched)
+        return share.coded(self.items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,13 +281,9 @@ class Blocks:
 
 
 def _links(share: Share) -> Sums:
-    """What the wins of a share connect, and who ever won or lost."""
-    source, target = share.wins
-    size = len(share.touched)
-    beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
-    strong = connected_components(beats, directed=True, connection="strong")[1]
-    won, lost = (np.bincount(side, minlength=size).astype(np.int64) for side in (source, target))
-    return Sums(strong=Blocks(strong.astype(np.int32)), won=won, lost=lost, touched=share.touched)
+    strong, won, lost = share.links()
+    ever = {"won": won.astype(np.int64), "lost": lost.astype(np.int64)}
+    return Sums(strong=Blocks(strong.astype(np.int32)), touched=share.touched, **ever)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +293,20 @@ class Crossing:
     key: Ints
     source: NDArray[np.int32]
     target: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, block: NDArray[np.int32], source: NDArray[np.int32], target: NDArray[np.int32]) -> Crossing:
+        """Of the wins of ``source`` over ``target``. Errors: as of ``checked``."""
+        one, other = block[source], block[target]
+        kept = np.flatnonzero(one != other)
+        key = one[kept].astype(np.int64) * (int(block.max()) + 1) + other[kept]
+        key, first = np.unique(key, return_index=True)
+        return cls(key, source[kept][first], target[kept][first]).checked()
+
+    @classmethod
+    def none(cls) -> Crossing:
+        """No wins."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 
     def __add__(self, other: Crossing) -> Crossing:
         key, first = np.unique(np.append(self.key, other.key), return_index=True)
@@ -195,23 +331,18 @@ class _Between:
     block: NDArray[np.int32]
 
     def __call__(self, share: Share) -> Sums:
-        source, target = share.wins
-        one, other = self.block[source], self.block[target]
-        kept = np.flatnonzero(one != other)
-        key = one[kept].astype(np.int64) * (int(self.block.max()) + 1) + other[kept]
-        key, first = np.unique(key, return_index=True)
-        return Sums(crossing=Crossing(key, source[kept][first], target[kept][first]).checked())
+        return Sums(crossing=share.between(self.block))
 
 
 @dataclass(frozen=True, eq=False)
 class _At:
-    """The gradient's part of the pairs at some scores, and the Hessian's diagonal."""
+    """The gradient's part at some scores, and the Hessian's diagonal."""
 
     score: Floats
 
     def __call__(self, share: Share) -> Sums:
-        pull, curve = _derivatives(share, self.score)
-        return Sums(pull=_differences(share, pull), degree=_both(share, curve))
+        pull, degree = share.slopes(self.score)
+        return Sums(pull=pull, degree=degree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,42 +353,30 @@ class _Times:
     along: Floats
 
     def __call__(self, share: Share) -> Sums:
-        curve = _derivatives(share, self.score)[1]
-        return Sums(image=_differences(share, curve * (self.along[share.first] - self.along[share.second])))
-
-
-def _derivatives(share: Share, score: Floats) -> tuple[Floats, Floats]:
-    above, below = (np.asarray(each, np.float64) for each in (share.above, share.below))
-    return win_derivatives(score[share.first] - score[share.second], above, below)
-
-
-def _differences(share: Share, of_pairs: Floats) -> Floats:
-    size = len(share.touched)
-    return np.asarray(np.bincount(share.first, of_pairs, size) - np.bincount(share.second, of_pairs, size), np.float64)
-
-
-def _both(share: Share, of_pairs: Floats) -> Floats:
-    size = len(share.touched)
-    return np.asarray(np.bincount(share.first, of_pairs, size) + np.bincount(share.second, of_pairs, size), np.float64)
+        return Sums(image=share.image(self.score, self.along))
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
-def by_pairs(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]) -> tuple[DataFrame, int, int]:
-    """Bring the rows of each pair of a query to one share and keep what is made of it; how many shares and tasks."""
-    one, other = (fn.col(f"`{role}`") for role in judged._sides)
-    return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other))
+def together(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]) -> tuple[DataFrame, int, int]:
+    """Bring the rows of each pair, or list, of a query to one share and keep what is made of it; how many shares and
+    tasks.
+    """
+    if judged.compared:
+        one, other = (fn.col(f"`{role}`") for role in judged._sides)
+        return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other))
+    return shared_out(judged, label, of, *(fn.col(key) for key in KEYS if key in judged.frame.columns))
 
 
 def shared_out(
     judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], *together: Any
 ) -> tuple[DataFrame, int, int]:
-    """Bring the rows of a query with equal values in the columns ``together`` to one share, as ``by_pairs`` does."""
+    """Bring the rows of a query with equal values in the columns ``together`` to one share, as ``together`` does."""
     frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
     number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
     shares = -(-number // min(SHARE, judged.most))
     tasks = min(shares, TASKS * parallelism(judged.session))
     bucket = fn.pmod(fn.xxhash64(*together), fn.lit(shares)).cast("int")
-    packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
+    packing = partial(spread, roles=judged.frame.columns, counting=judged.compared, by_query=False)
     packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, from_arrow_schema(PACKED))
     making = _Making(judged.checks, 2 * SHARE, of)
     made = packed.repartition(tasks, BUCKET).groupBy(BUCKET)
@@ -279,12 +398,18 @@ class Divided:
     touched: Ints = field(init=False)
     """Judgments of each item."""
     passes: int = 0
-    """Over all pairs."""
+    """Over all pairs or lists."""
+    by: str = "pairs"
+    """What it is divided by."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any) -> Divided | None:
-        """Count the judgments of a query in shares; None where it has none. Errors: as of any task."""
-        self = cls(*by_pairs(judged, label, share_of))
+    def of(cls, judged: JudgedQueries, label: Any, *, lists: bool = False) -> Divided | None:
+        """Count the judgments of a query in shares, as ``lists`` or as pairs; None where it has none.
+
+        Errors: as of any task.
+        """
+        self = cls(*together(judged, label, Listed.of if lists else Pairs.of))
+        self.by = "pairs" if judged.compared else "lists"
         try:
             return self if self.look() else None
         except BaseException:
@@ -293,7 +418,7 @@ class Divided:
 
     def look(self) -> bool:
         """Learn what there is, and what connects the items; False, and nothing is kept, where there is nothing."""
-        with stage("counting pairs"):
+        with stage(f"counting {self.by}"):
             found = self.sums(_labels)
         if not found:
             self.forget()
@@ -363,7 +488,7 @@ class Divided:
         """How it was done."""
         return (
             f"{self._what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
-            f"among tasks by their pairs ({self.shares:,} shares, {self.passes:,} passes)"
+            f"among tasks by their {self.by} ({self.shares:,} shares, {self.passes:,} passes)"
         )
 
 
@@ -383,7 +508,7 @@ class Fitted:
 
 
 class SummedSystem(System):
-    """Newton's equations of graphs whose pairs lie in shares; no elimination, conjugate gradients to the end."""
+    """Newton's equations of graphs whose pairs or lists lie in shares; conjugate gradients to the end."""
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
         """What the pairs add to the gradient, its sign changed, and to the diagonal of the Hessian."""
