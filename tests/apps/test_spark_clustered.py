@@ -182,6 +182,7 @@ def test_what_is_too_much_is_not_brought_together(monkeypatch: pytest.MonkeyPatc
     ("options", "interval"),
     [
         ({}, "sandwich"),
+        ({"crossed": True}, "sandwich"),
         ({"ties": "davidson"}, "sandwich"),
         ({"interval": "hessian"}, "hessian"),
         ({"structure": "borda", "interval": "none"}, "none"),
@@ -193,15 +194,18 @@ def test_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, A
         raise AssertionError("the driver was asked for the query")
 
     monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
-    log = votes(9, 40, 30, ends=2, ties=0.1)
+    log = in_ways(votes(9, 40, 30, ends=2, ties=0.1), 20)
     small = {"left": ["a", "b"], "right": ["b", "a"], "outcome": ["left", "left"], "who": ["p1", "p2"]}
+    small["way 20"] = ["w1", "w2"]
+    options = dict(options)
+    cluster = ["who", "way 20"] if options.pop("crossed", False) else "who"
     both = {name: log[name] + small[name] for name in log}
     both["query"] = ["large"] * len(log["who"]) + ["small"] * 2
-    judged = JudgedQueries.of(spark.createDataFrame(pa.table(both)).repartition(3), spark, most=300, cluster="who")
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(both)).repartition(3), spark, most=300, cluster=cluster)
     assert judged.large == ("large",)
     frame = ranked(judged, **{"structure": "bradley-terry", **options})
     found = ranking_of(frame, judged, options.get("structure", "bradley-terry"), "auto", 0.95)
-    whole = cc.rank(cc.read(both, cluster="who"), **options)
+    whole = cc.rank(cc.read(both, cluster=cluster), **options)
     agrees(found, whole)
     assert found.interval == interval
     assert "divided among tasks by" in " ".join(found.notes)

@@ -21,7 +21,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import frames, splitting
+    from concordant.apps.spark import frames, ranking, splitting
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import objects
     from concordant.apps.spark.ranking import ranked, ranking_of
@@ -202,6 +202,7 @@ def test_the_ranking_of_lists_is_that_of_memory(
     judged = JudgedQueries.of(frame, spark, most=50)
     assert judged.large == ("large",)
     monkeypatch.setattr(frames, "HERE", 10)  # the driver would not take it
+    monkeypatch.setattr(ranking, "HERE", 10)
     made = ranked(judged, structure, prior=0.1)  # whose intervals nobody asked for
     ours = ranking_of(made, judged, structure, "none", 0.95)
     theirs = cc.rank(cc.read(log), structure, interval="none", prior=0.1)
@@ -235,6 +236,22 @@ def test_rows_of_a_pair_come_to_one_share_and_pairs_to_many(spark: Any, query: b
     assert sum(map(len, pairs)) == len(set().union(*pairs)) == len(Batch.whole(prefs).graphs.first)
 
 
+def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ties the method of ``auto`` would be looked for in the whole query."""
+    for module in (frames, ranking):
+        monkeypatch.setattr(module, "HERE", 10)
+    log = votes(20, 150)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=20)
+    found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
+    assert "no intervals of a query with" in " ".join(found.notes)
+    for query, how in (("large", {"interval": "none"}), ("small", {})):  # the other has intervals
+        theirs = cc.rank(cc.read(log).select([query]), **how).to_arrow().to_pylist()
+        ours = [row for row in found.to_arrow().to_pylist() if row["query"] == query]
+        assert [row["item"] for row in ours] == [row["item"] for row in theirs]
+        for name in ("score", "lower", "upper"):
+            np.testing.assert_allclose(*([row[name] or np.nan for row in rows] for rows in (ours, theirs)), atol=1e-9)
+
+
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
@@ -243,7 +260,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
             cs.rank(judged, structure, interval="none", **asked)
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
-        cs.rank(judged)
+        cs.rank(judged, interval="hessian")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
     for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("rrf", {}), ("bradley-terry", {"quasi": True})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):

@@ -391,10 +391,16 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if judged.kind not in ("comparisons", "orders"):
         return "hessian" if member.whole else "sandwich"
     with judged.explained():
-        methods = judged.table(partial(_suited, ties=ties, whole=member.whole), METHODS).toArrow()["method"].to_pylist()
+        task, beyond = partial(_suited, ties=ties, whole=member.whole), partial(_beyond, judged)
+        methods = judged.table(task, METHODS, beyond).toArrow()["method"].to_pylist()
     return "sandwich" if "sandwich" in methods else "hessian"
 
 
 def _suited(prefs: Preferences, *, ties: str | None, whole: bool) -> pa.Table:
     """A task: the method that ``auto`` stands for in these preferences; one that asks for the sandwich asks for all."""
     return pa.table({"method": [method_for(prefs, ties, whole=whole)]}, METHODS)
+
+
+def _beyond(judged: JudgedQueries, label: Any) -> pa.Table | None:
+    """Nothing of a query that is too large for intervals; None for others."""
+    return METHODS.empty_table() if judged.large_sizes[judged.large.index(label)] > HERE else None
