@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,68 @@ def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
     return (Note("queries of one judgment", text, of=len(prefs.queries), pool=Setting("pool", True)),)
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """What a log says of the items that its rankings leave out, as numbers of rankings; those of parts add up."""
+
+    partial: int
+    """Leave out items of their query."""
+    of: int
+    filled: int
+    """Name all of them, several in last place."""
+    tied: int
+    """Tiers of several items anywhere else."""
+
+    @classmethod
+    def by(cls, prefs: Lists) -> LeftOut:
+        """Look at whole queries."""
+        out = left_out(prefs)
+        tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
+        holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
+        ending = tiers.start[1:] == prefs.list_start[1:][holder]
+        filled = tied & ending & (out[holder] == 0)
+        times = prefs.count
+        partial, last = (int(times[rows].sum(dtype=np.int64)) for rows in (out > 0, holder[filled]))
+        return cls(partial, len(prefs), last, int((tied & ~filled).sum()))
+
+    def __add__(self, other: LeftOut) -> LeftOut:
+        return LeftOut(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    def settle(self, unranked: str | None, name: str) -> tuple[Note, ...]:
+        """Return what is noted of a log that was read as asked. Errors: as of ``settle_unranked``."""
+        if self.partial == 0:
+            if unranked is not None:
+                raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
+            return ()
+        if unranked is not None:
+            return ()
+        says: dict[str, Any] = {"log": name, "partial": self.partial, "of": self.of}
+        says["last"] = Setting("unranked", "last")
+        if self.filled and not self.tied:
+            others = "1 other names" if self.filled == 1 else f"{self.filled:,} others name"
+            raise UsageError(
+                f"{name}: {self.partial:,} of {self.of:,} rankings leave out items of their query, and {others} all of "
+                "them, several in last place: say whether an item that is not ranked is below those that are (",
+                says["last"],
+                ") or nothing is known of it (",
+                Setting("unranked", "missing"),
+                ")",
+            )
+        text = (
+            "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
+            "opinion ({last} puts them below the ranked)"
+        )
+        return (Note("not ranked", text, **says),)
+
+
+def check_orders(unranked: str | None, kind: str | None, name: str) -> None:
+    """Refuse ``unranked`` where it has no such value, or does nothing. Errors: UsageError."""
+    if unranked is not None:
+        check_unranked(unranked)
+        if kind != "orders":
+            raise Idle("unranked", f"{name} holds {kind}; only orders leave items out")
+
+
 def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: str | None = None) -> Preferences:
     """Read the items that rankings leave out as it was asked, or as is ``usual``; else what was not asked is noted.
 
@@ -90,41 +152,11 @@ def settle_unranked(prefs: Preferences, unranked: str | None, name: str, usual: 
     them, several in last place, and nothing else is tied, as where not ranked is written out as last. Errors:
     UsageError; Idle where no ranking leaves anything out.
     """
-    if unranked is not None:
-        check_unranked(unranked)
+    check_orders(unranked, prefs.kind, name)
     if not isinstance(prefs, Lists) or prefs.kind != "orders":
-        if unranked is not None:
-            raise Idle("unranked", f"{name} holds {prefs.kind}; only orders leave items out")
         return prefs
-    out = left_out(prefs)
-    partial, total = int(prefs.count[out > 0].sum(dtype=np.int64)), len(prefs)
-    if partial == 0:
-        if unranked is not None:
-            raise Idle("unranked", f"every ranking of {name} ranks all items of its query")
-        return prefs
-    unranked = unranked or usual
-    if unranked == "last":
+    found = LeftOut.by(prefs)
+    notes = found.settle(unranked or (usual if found.partial else None), name)
+    if found.partial and (unranked or usual) == "last":
         return with_unranked_last(prefs)
-    if unranked == "missing":
-        return prefs
-    tiers = Ragged.runs(prefs.list_value, prefs.lists.owner)
-    ending = tiers.start[1:] == prefs.list_start[1:][prefs.lists.owner[tiers.first]]
-    holder, tied = prefs.lists.owner[tiers.first], tiers.sizes > 1
-    filled = np.zeros(prefs.distinct, bool)
-    filled[holder[tied & ending & (out[holder] == 0)]] = True
-    says: dict[str, Any] = {"log": name, "partial": partial, "of": total, "last": Setting("unranked", "last")}
-    if filled.any() and not (tied & ~(ending & filled[holder])).any():
-        raise UsageError(
-            f"{name}: {partial:,} of {total:,} rankings leave out items of their query, and "
-            f"{int(prefs.count[filled].sum(dtype=np.int64)):,} others name all of them, several in last place: say "
-            "whether an item that is not ranked is below those that are (",
-            says["last"],
-            ") or nothing is known of it (",
-            Setting("unranked", "missing"),
-            ")",
-        )
-    text = (
-        "{log}: {partial:,} of {of:rankings} {partial:leaves|leave} out items of their query; that is read as no "
-        "opinion ({last} puts them below the ranked)"
-    )
-    return replace(prefs, told=(*prefs.told, Note("not ranked", text, **says)))
+    return replace(prefs, told=(*prefs.told, *notes)) if notes else prefs

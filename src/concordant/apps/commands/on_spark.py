@@ -33,6 +33,7 @@ from concordant.apps.spark import learning, metrics, ranking, scoring
 from concordant.apps.spark.frames import HERE, JudgedQueries, Table
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
+from concordant.apps.spark.unranked import settled
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
@@ -48,21 +49,17 @@ from concordant.ranking.structures import structure as find_structure
 @without_pandas_warning()
 def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
-    query, a store, a PrefLib file, rankings to be filled up, or scores against an item, which not every task may hold.
+    query, a store, a PrefLib file, or scores against an item, which not every task may hold.
     """
     if "reference" in asked:
         return False
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
     structure = options.structure or "bradley-terry"
-    if (
-        options.unranked is not None
-        or options.id is not None
-        or is_store(Path(log))
-        or locate(log, local=False).format == "preflib"
-    ):
+    if options.id is not None or is_store(Path(log)) or locate(log, local=False).format == "preflib":
         return False
     reading = asked_of(options)
+    del reading["pool"]
     with told(log):
         with Progress(quiet, f"counting {log}"):
             judged = JudgedQueries.opened(log, **reading)
@@ -125,6 +122,7 @@ def _ranked(
     judged: JudgedQueries, structure: str, asked: Mapping[str, Any], output: str | None
 ) -> tuple[Ranking | None, int, list[str]]:
     """Return the ranking (None: the executors have written it), the number of its rows and what to note of it."""
+    judged = settled(judged)
     with judged.explained():
         frame = ranking.ranked(judged, structure, **asked)
     if output is not None and is_folder(output):
@@ -153,12 +151,10 @@ def fit(ranker: Any, options: FitOptions) -> None:
         )
     if options.stream is not None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
-    if options.unranked is not None:
-        raise UsageError("--unranked is read on one machine: leave out --engine spark")
     if options.pool is not None:
         raise UsageError("--pool/--no-pool is read on one machine: leave out --engine spark")
     reading = asked_of(options)
-    del reading["unranked"], reading["pool"]
+    del reading["pool"]
     sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
     master = reading.pop("master")
     del reading["engine"]

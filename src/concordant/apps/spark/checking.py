@@ -18,10 +18,12 @@ from concordant.preferences.comparisons import Checked, check_comparisons
 from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, check_lists
 from concordant.preferences.preferences import (
+    Lists,
     Preferences,
     counted_comparisons,
     counted_lists,
     with_cluster_columns,
+    with_unranked_last,
 )
 from concordant.preferences.values import Reason, Reject, flat
 
@@ -56,6 +58,8 @@ class Checks:
     as_json: bool = False
     elsewhere: frozenset[str] = field(default_factory=frozenset)
     """Words for a side that are labels of items somewhere in the log."""
+    unranked: str | None = None
+    """What it means that a ranking leaves out items of its query: ``last``, or else no opinion."""
     unsigned: frozenset[str] = field(default_factory=frozenset)
     """Roles whose columns hold integers of 64 bits without sign, which Spark has as decimals."""
 
@@ -72,7 +76,8 @@ class Checks:
         if checked.empty:
             return Preferences.empty()
         build = counted_comparisons if self.layout.kind == "comparisons" else counted_lists
-        return with_cluster_columns(build(**checked.arguments), self.layout.clusters)
+        prefs = with_cluster_columns(build(**checked.arguments), self.layout.clusters)
+        return with_unranked_last(prefs) if self.unranked == "last" and isinstance(prefs, Lists) else prefs
 
     def faults(self, table: pa.Table) -> tuple[list[Fault], dict[str, int]]:
         """Return what is refused of these rows, and how many of each unit (rows, lists) there are."""

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.layouts import KINDS
-from concordant.preferences.pooling import FEW, LEAST
+from concordant.preferences.pooling import FEW, LEAST, check_orders
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 
@@ -115,6 +116,10 @@ HERE = 1 << 24
 """Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
 BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
+READING = {"columns", "kind", "clicks", "unranked", "on_error", "cluster", "covariates", "home", "engine", "master"} | {
+    "memory_limit", "threads",
+}  # fmt: skip
+"""Options of ``read`` that tasks heed, or that a session is made with."""
 Task = Callable[[Preferences], pa.Table]
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 FORMED = pa.schema([("label", pa.string()), ("form", pa.string())])
@@ -146,6 +151,8 @@ class JudgedQueries:
     log: Log | None = None
     files: Files | None = None
     """What tasks read themselves, past ``frame``."""
+    settled: bool = False
+    """Whether it was looked at what rankings leave out (``unranked``)."""
 
     @classmethod
     def of(
@@ -168,6 +175,10 @@ class JudgedQueries:
         Errors: InputError, UsageError.
         """
         log = located(source)
+        for name in (name for name, value in reading.items() if name not in READING and value is not None):
+            there = name in signature(read_by).parameters
+            said = "is read on one machine, not by tasks of Spark; leave it out" if there else "is no option of reading"
+            raise UsageError(f"{log.name}: ", Setting(name), f" {said}")
         if log.format == "preflib":
             raise UsageError(f"{log.name}: a PrefLib file is not read by tasks of Spark; read it with another engine")
         asked = {word: reading.get(word) for word in ("memory_limit", "threads", "master")}
@@ -179,6 +190,7 @@ class JudgedQueries:
         named = [*given.values(), *([cluster] if isinstance(cluster, str) else cluster), *reading.get("covariates", ())]
         layout = find_layout(named_columns(log, named), name=log.name, given=given, **words)
         clicks, on_error = reading.get("clicks", "all"), reading.get("on_error", "raise")
+        check_orders(reading.get("unranked"), layout.kind, log.name)
         if clicks != "all" and layout.kind not in ("selections", "choices"):
             raise UsageError(
                 f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
@@ -189,7 +201,7 @@ class JudgedQueries:
             raise UsageError(f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark")
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
-        checks = replace(checks, unsigned=unsigned)
+        checks = replace(checks, unsigned=unsigned, unranked=reading.get("unranked"))
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
         told = notes_of(log, layout, given)
         files = Files.of(log, checks.roles)

@@ -21,6 +21,7 @@ from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, p
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.ranking import divided_scores, divisible, refuse_estimated
 from concordant.apps.spark.telling import told
+from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
@@ -83,7 +84,7 @@ def targets(
 
     Source: Duchi, Mackey and Jordan (2013), (18), (28).
     """
-    judged = JudgedQueries.of(log, session or spark_session(master), **reading)
+    judged = settled(JudgedQueries.of(log, session or spark_session(master), **reading))
     options = structure_options or {}
     refuse_estimated(structure, options)
     plan, *others = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)
@@ -191,7 +192,7 @@ class SparkSums(TargetSums):
         refuse_beyond_spark(ranker)
         spark = self.session or spark_session(self.master)
         self.features = FeatureFrame.of(Table.of(self.source, spark), columns=self.columns, names=self.chosen)
-        self.judged = JudgedQueries.of(self.log, spark, **self.reading)
+        self.judged = settled(JudgedQueries.of(self.log, spark, **self.reading))
         return self.judged.kind
 
     @property

@@ -16,6 +16,7 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.clustered import ByClusters
 from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
 from concordant.apps.spark.splitting import Divided, Fitted
+from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.layouts import CLUSTERS
@@ -99,6 +100,7 @@ def ranked(
     refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
+    judged = settled(judged)
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
     task = partial(_rows, structure=structure, asked=told)
@@ -164,7 +166,9 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
     plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
     others = {name for name, value in options.items() if value is not None and name not in known}
-    read = judged.kind in find_structure(structure).kinds
+    read = (
+        judged.kind in find_structure(structure).kinds and judged.checks.unranked != "last"
+    )  # which asks for all items
     return plain and read and not others and not options.get("across_components")
 
 
@@ -388,7 +392,7 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
         return "sandwich"
     if judged.kind == "comparisons" and "weight" not in roles and ("winner" in roles or ties == "davidson"):
         return "hessian"
-    if judged.kind not in ("comparisons", "orders"):
+    if judged.kind != "comparisons":
         return "hessian" if member.whole else "sandwich"
     with judged.explained():
         task, beyond = partial(_suited, ties=ties, whole=member.whole), partial(_beyond, judged)

@@ -1,0 +1,100 @@
+"""What rankings leave out, on Spark: the whole log tells whether that is to be asked, as when it is read in memory."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_held import Sums, summed
+from concordant.apps.spark.splitting import Union, together
+from concordant.preferences.pooling import LeftOut
+from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.progress import stage
+
+FOUND = pa.schema([(field.name, pa.int64()) for field in fields(LeftOut)])
+
+
+def settled(judged: JudgedQueries) -> JudgedQueries:
+    """Return the queries with a note where rankings leave out items of theirs and nobody said what that means.
+
+    A pass over a log of orders, once; others are returned as they are. Errors: as of ``settle_unranked``.
+    """
+    if judged.settled or judged.kind != "orders":
+        return judged
+    plain = replace(judged, checks=replace(judged.checks, unranked=None))
+    with stage("what rankings leave out"), judged.explained():
+        table = plain.table(_left_out, FOUND, lambda label: _of_query(plain, label)).toArrow()
+    found = LeftOut(*(int(np.sum(table[name].to_numpy(), dtype=np.int64)) for name in FOUND.names))
+    notes = found.settle(judged.checks.unranked, judged.name)
+    return replace(judged, settled=True, notes=(*judged.notes, *notes))
+
+
+def _left_out(prefs: Preferences) -> pa.Table:
+    """A task: what the rankings of some queries leave out."""
+    found = LeftOut.by(prefs) if isinstance(prefs, Lists) else LeftOut(0, 0, 0, 0)
+    return _table(found)
+
+
+def _table(found: LeftOut) -> pa.Table:
+    return pa.table([pa.array([value], pa.int64()) for value in astuple(found)], schema=FOUND)
+
+
+# -- one query that no task can hold -------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Ends:
+    """Some rankings of one query by the number of items that they name: how many, and where items are tied."""
+
+    items: Union
+    sizes: NDArray[np.int64]
+    """Numbers of items, ascending."""
+    numbers: NDArray[np.int64]
+    """Of each: rankings, rankings with several items in last place, these once each, tiers of several elsewhere."""
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Ends:
+        """Look at some lists."""
+        if not isinstance(prefs, Lists):
+            return cls(Union(prefs.items), np.zeros(0, np.int64), np.zeros((0, 4), np.int64))
+        lists, tiers = prefs.lists, Ragged.runs(prefs.list_value, prefs.lists.owner)
+        holder, tied = lists.owner[tiers.first], tiers.sizes > 1
+        ending = tied & (tiers.start[1:] == prefs.list_start[1:][holder])
+        last, elsewhere = (np.bincount(holder[rows], minlength=len(lists)) for rows in (ending, tied & ~ending))
+        sizes, place = np.unique(lists.sizes, return_inverse=True)
+        times = prefs.count.astype(np.int64)
+        numbers = np.zeros((len(sizes), 4), np.int64)
+        np.add.at(numbers, place, np.column_stack([times, times * last, last, elsewhere]))
+        return cls(Union(prefs.items), sizes, numbers)
+
+    def __add__(self, other: Ends) -> Ends:
+        sizes, place = np.unique(np.append(self.sizes, other.sizes), return_inverse=True)
+        numbers = np.zeros((len(sizes), 4), np.int64)
+        np.add.at(numbers, place, np.concatenate([self.numbers, other.numbers]))
+        return Ends(self.items + other.items, sizes, numbers)
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Return what the rankings leave out of all items that are in any."""
+        whole = self.sizes == len(self.items.labels)
+        rankings, filled, ends, elsewhere = self.numbers.T
+        tied = int(elsewhere.sum() + ends[~whole].sum())
+        return LeftOut(int(rankings[~whole].sum()), int(rankings.sum()), int(filled[whole].sum()), tied)
+
+
+def _looked(ends: Ends) -> Sums:
+    return Sums(ends=ends)
+
+
+def _of_query(judged: JudgedQueries, label: Any) -> pa.Table:
+    """What the rankings of a query that no task can hold leave out."""
+    frame, _, tasks = together(judged, label, Ends.of)
+    try:
+        found = summed(frame, _looked, tasks)
+    finally:
+        frame.unpersist()
+    return _table(found["ends"].left_out if found else LeftOut(0, 0, 0, 0))

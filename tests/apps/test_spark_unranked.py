@@ -1,0 +1,129 @@
+"""What rankings leave out is asked, noted and read on Spark as it is in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import concordant as cc
+from concordant.errors import Idle
+from concordant.learning.targets.mean_targets import mean_targets
+from concordant.preferences.pooling import LeftOut
+from spark_session import spark_tests, why_not
+
+pytestmark = spark_tests
+if not why_not():
+    from concordant import spark as cs
+    from concordant.apps.spark import frames, splitting
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.ranking import ranked, ranking_of
+    from concordant.apps.spark.unranked import Ends, settled
+
+
+def rankings(*, filled: bool, partial: bool = True, tied: bool = False, queries: int = 6) -> dict[str, list[Any]]:
+    """Rankings of the items of some queries, some of which leave items out, or name all with several in last place."""
+    rng = np.random.default_rng(1)
+    rows: list[tuple[Any, ...]] = []
+    for query in range(queries):
+        for judgment in range(12):
+            order = rng.permutation(6)
+            said = 3 if partial and judgment % 3 else 6
+            rank = np.minimum(1 + np.arange(6), 4 if filled and judgment % 3 == 0 else 9)
+            if tied and judgment == 1:
+                rank[1] = 1
+            rows += [(f"q{query}", judgment, f"i{order[k]}", int(rank[k]), 1 + judgment % 2) for k in range(said)]
+    names = ("query", "judgment", "item", "rank", "count")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def outcome(work: Any) -> Any:
+    try:
+        return work()
+    except cc.ConcordantError as error:
+        return type(error), str(error).replace("DataFrame", "table")
+
+
+@pytest.mark.parametrize("filled", [True, False])
+@pytest.mark.parametrize("partial", [True, False])
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("unranked", [None, "last", "missing"])
+@pytest.mark.parametrize("most", [1 << 22, 40])
+def test_as_in_memory(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, filled: bool, partial: bool, tied: bool, unranked: Any, most: int
+) -> None:
+    monkeypatch.setattr(splitting, "SHARE", 15)
+    log = rankings(filled=filled, partial=partial, tied=tied)
+
+    def there() -> Any:
+        judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=most, unranked=unranked))
+        made = ranked(judged, "plackett-luce", interval="none")
+        return ranking_of(made, judged, "plackett-luce", "none", 0.95)
+
+    ours = outcome(there)
+    theirs = outcome(lambda: cc.rank(cc.read(log, unranked=unranked), "plackett-luce", interval="none"))
+    if isinstance(theirs, tuple):
+        assert ours == theirs
+        return
+    for name in ("query", "item", "rank", "judgments", "flag"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    np.testing.assert_allclose(ours.score, theirs.score, rtol=0, atol=1e-9)
+    said = [[note.replace("DataFrame", "table") for note in one.notes if "leave" in note] for one in (ours, theirs)]
+    assert said[0] == said[1] and len(said[0]) == (partial and unranked is None)
+
+
+def test_a_query_by_its_lists() -> None:
+    for filled, partial, tied in ((True, True, False), (False, True, True), (True, False, False)):
+        log = rankings(filled=filled, partial=partial, tied=tied, queries=1)
+        rows = [[row for row, number in enumerate(log["judgment"]) if number % 4 == part] for part in range(4)]
+        parts = [cc.Preferences.from_orders(*([log[n][k] for k in some] for n in [*log][:4])) for some in rows]
+        whole: Any = cc.Preferences.from_orders(*(log[n] for n in [*log][:4]))
+        found = Ends.of(parts[0])
+        for part in parts[1:]:
+            found += Ends.of(part)
+        assert found.left_out == LeftOut.by(whole)
+
+
+def test_targets_and_fits(spark: Any) -> None:
+    log = rankings(filled=True)
+    frame = spark.createDataFrame(pa.table(log))
+    with pytest.raises(cc.UsageError, match=r"72 of 108 rankings leave out .*unranked='last'"):
+        cs.targets(frame, session=spark)
+    made = cs.targets(frame, structure="log-odds", order="all", unranked="last", session=spark).toArrow()
+    made = made.sort_by([("query", "ascending"), ("item", "ascending")])
+    known = mean_targets(cc.read(log, unranked="last"), "log-odds", order="all")
+    np.testing.assert_allclose(made["target"].to_numpy(), known.centred(), rtol=0, atol=1e-9)
+    rng = np.random.default_rng(2)
+    features = {"item": [f"i{k}" for k in range(6)], "x": rng.normal(size=6).tolist(), "z": rng.normal(size=6).tolist()}
+    with pytest.raises(cc.UsageError, match="say whether an item"):
+        cs.fit(cc.AggregationRanker(), frame, features, session=spark)
+    ours = cs.fit(cc.AggregationRanker(), frame, features, session=spark, unranked="last")
+    theirs = cc.AggregationRanker().fit(features, cc.read(log, unranked="last"))
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=1e-8)
+
+
+def test_a_query_that_is_filled_up_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = JudgedQueries.of(rankings(filled=False), spark, most=40, unranked="last")
+    monkeypatch.setattr(frames, "HERE", 10)
+    with pytest.raises(cc.UsageError, match=r"'q0' has \d+ rows.*is ranked"):
+        cs.rank(judged, "plackett-luce", interval="none")
+
+
+def test_options_of_reading_that_no_task_heeds_are_refused(spark: Any) -> None:
+    log = rankings(filled=False)
+    for option, said in (
+        ({"pool": True}, "table: pool is read on one machine, not by tasks of Spark; leave it out"),
+        ({"time": "judgment"}, "table: time is read on one machine"),
+        ({"bogus": 1}, "table: bogus is no option of reading"),
+    ):
+        with pytest.raises(cc.UsageError, match=said):
+            JudgedQueries.of(log, spark, **option)
+        with pytest.raises(cc.UsageError, match=said):
+            cs.targets(log, session=spark, **option)
+    assert JudgedQueries.of(log, spark, pool=None).total == len(log["query"])
+    with pytest.raises(cc.UsageError, match="unranked must be one of"):
+        JudgedQueries.of(log, spark, unranked="first")
+    with pytest.raises(Idle, match="table holds comparisons; only orders leave items out"):
+        JudgedQueries.of({"winner": ["a"], "loser": ["b"]}, spark, unranked="last")
