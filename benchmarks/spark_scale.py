@@ -94,6 +94,8 @@ def ranked(log: Path, rows: int, items: int, work: Sequence[str], folder: Path, 
         first = first or found
         for name in found.column_names:
             mine, other = found[name].to_pandas(), first[name].to_pandas()
+            if mine.dtype == float and mine.isna().all() and other.isna().all():
+                continue
             if mine.dtype == float:
                 figures[f"{name} apart"] = float(np.abs(mine - other).max())
             elif not mine.equals(other):
