@@ -46,32 +46,45 @@ def outcome(work: Any) -> Any:
         return type(error), str(error).replace("DataFrame", "table")
 
 
-@pytest.mark.parametrize("filled", [True, False])
-@pytest.mark.parametrize("partial", [True, False])
-@pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("unranked", [None, "last", "missing"])
-@pytest.mark.parametrize("most", [1 << 22, 40])
-def test_as_in_memory(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, filled: bool, partial: bool, tied: bool, unranked: Any, most: int
-) -> None:
-    monkeypatch.setattr(splitting, "SHARE", 15)
+CASES = [(filled, partial, tied) for filled in (True, False) for partial in (True, False) for tied in (True, False)]
+
+
+@pytest.mark.parametrize(("filled", "partial", "tied"), CASES)
+def test_as_in_memory(spark: Any, filled: bool, partial: bool, tied: bool) -> None:
     log = rankings(filled=filled, partial=partial, tied=tied)
+    frame = spark.createDataFrame(pa.table(log))
+    for unranked in (None, "last", "missing"):
 
-    def there() -> Any:
-        judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=most, unranked=unranked))
-        made = ranked(judged, "plackett-luce", interval="none")
-        return ranking_of(made, judged, "plackett-luce", "none", 0.95)
+        def there(unranked: Any = unranked) -> Any:
+            judged = settled(JudgedQueries.of(frame, spark, unranked=unranked))
+            made = ranked(judged, "plackett-luce", interval="none")
+            return ranking_of(made, judged, "plackett-luce", "none", 0.95)
 
-    ours = outcome(there)
-    theirs = outcome(lambda: cc.rank(cc.read(log, unranked=unranked), "plackett-luce", interval="none"))
-    if isinstance(theirs, tuple):
-        assert ours == theirs
-        return
-    for name in ("query", "item", "rank", "judgments", "flag"):
-        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-    np.testing.assert_allclose(ours.score, theirs.score, rtol=0, atol=1e-9)
-    said = [[note.replace("DataFrame", "table") for note in one.notes if "leave" in note] for one in (ours, theirs)]
-    assert said[0] == said[1] and len(said[0]) == (partial and unranked is None)
+        def here(unranked: Any = unranked) -> Any:
+            return cc.rank(cc.read(log, unranked=unranked), "plackett-luce", interval="none")
+
+        ours, theirs = outcome(there), outcome(here)
+        if isinstance(theirs, tuple):
+            assert ours == theirs
+            continue
+        for name in ("query", "item", "rank", "judgments", "flag"):
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+        np.testing.assert_allclose(ours.score, theirs.score, rtol=0, atol=1e-9)
+        said = [[note.replace("DataFrame", "table") for note in one.notes if "leave" in note] for one in (ours, theirs)]
+        assert said[0] == said[1] and len(said[0]) == (partial and unranked is None)
+
+
+@pytest.mark.parametrize(("filled", "partial", "tied"), [(True, True, False), (True, True, True), (False, True, False)])
+def test_queries_that_no_task_can_hold(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, filled: bool, partial: bool, tied: bool
+) -> None:
+    monkeypatch.setattr(splitting, "SHARE", 40)
+    log = rankings(filled=filled, partial=partial, tied=tied, queries=2)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=40)
+    assert judged.large == ("q0", "q1")
+    theirs = outcome(lambda: cc.read(log).notes)
+    ours = outcome(lambda: settled(judged).notes[-1:])
+    assert (ours if isinstance(ours[0], type) else tuple(n.replace("DataFrame", "table") for n in ours)) == theirs
 
 
 def test_a_query_by_its_lists() -> None:
