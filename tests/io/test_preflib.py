@@ -229,7 +229,7 @@ def test_a_log_with_both_readings_asks() -> None:
     both = [["a", "bc"], ["b", "a"], ["c"]]
     rows = [(j, item, r + 1) for j, tiers in enumerate(both) for r, tier in enumerate(tiers) for item in tier]
     log = dict(zip(("judgment", "item", "rank"), map(list, zip(*rows, strict=True)), strict=True))
-    with pytest.raises(UsageError, match=r"2 of 3 rankings leave out .* 1 others name all of them, sev"):
+    with pytest.raises(UsageError, match=r"2 of 3 rankings leave out .* 1 other names all of them, sev"):
         read(log)
     assert [len(read(log, unranked=how).list_item) for how in ("last", "missing")] == [9, 6]  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match="one of last, missing, not 'first'"):
