@@ -12,6 +12,7 @@ LOADED = ("pandas", "pyarrow.parquet", "pyspark.worker", "pyspark.sql.pandas.ser
 
 def main() -> None:
     """Load, then be Spark's own daemon."""
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))  # where Java began may be gone: a folder of a test
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # threads do not survive a fork
     sys.path[:] = [place for place in sys.path if not place.endswith(".zip")]  # each worker would read those again
     import concordant
