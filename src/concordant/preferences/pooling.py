@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a log says of the items that its rankings leave out, as numbers of rankings; those of parts add up."""
+    """What a log says of the items that its rankings leave out, as numbers of rankings."""
 
     partial: int
     """Leave out items of their query."""
@@ -106,9 +106,6 @@ class LeftOut:
         times = prefs.count
         partial, last = (int(times[rows].sum(dtype=np.int64)) for rows in (out > 0, holder[filled]))
         return cls(partial, len(prefs), last, int((tied & ~filled).sum()))
-
-    def __add__(self, other: LeftOut) -> LeftOut:
-        return LeftOut(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
     def settle(self, unranked: str | None, name: str) -> tuple[Note, ...]:
         """Return what is noted of a log that was read as asked. Errors: as of ``settle_unranked``."""

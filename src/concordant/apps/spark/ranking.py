@@ -166,10 +166,9 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
     plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
     others = {name for name, value in options.items() if value is not None and name not in known}
-    read = (
-        judged.kind in find_structure(structure).kinds and judged.checks.unranked != "last"
-    )  # which asks for all items
-    return plain and read and not others and not options.get("across_components")
+    whole = judged.checks.unranked == "last"  # which asks for all items of the query
+    read = judged.kind in find_structure(structure).kinds
+    return plain and read and not whole and not others and not options.get("across_components")
 
 
 def divided_scores(
