@@ -20,6 +20,8 @@ BRIEF = 0.3
 """Seconds of a piece of work before which it is not shown."""
 EVERY = 1.0
 """Seconds between lines of JSON, at least."""
+LEAST = 1.0
+"""The least time that is said to be left: a second or less is one statement."""
 Show = Callable[[tuple[Stage, ...]], object]
 
 
@@ -86,8 +88,9 @@ def _whole() -> Whole:
 
 
 def time_left() -> float | None:
-    """Return the seconds until the command is done; None where that cannot be said."""
-    return _whole().remaining
+    """Return the seconds until the command is done, of the last second 1; None where that cannot be said."""
+    left = _whole().remaining
+    return None if left is None else max(left, LEAST)
 
 
 def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -138,4 +141,4 @@ def _facts(one: Stage) -> dict[str, Any]:
 
 
 def _said(left: float | None) -> float | None:
-    return None if left is None else round(left, 1)
+    return None if left is None else max(round(left, 1), LEAST)
