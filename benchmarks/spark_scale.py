@@ -3,7 +3,8 @@
 ``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
 ``python -m benchmarks.spark_scale people FOLDER ROWS ITEMS PEOPLE [MASTER …]``: such a query by so many people, whose
 judgments are clusters, ranked with the intervals that nobody asked for.
-``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items.
+``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items,
+with the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
 tasks that hold MOST distinct judgments have to divide.
 
@@ -81,7 +82,7 @@ def lists(folder: Path, number: int, items: int, masters: list[str]) -> None:
     """Rank the items of one query of so many rankings of five of them by each contender, as ``one_query`` does."""
     print(json.dumps(machine()), flush=True)
     log = write_orders(folder / f"orders-{number}-{items}.parquet", number, items, 5)
-    ranked(log, number, items, (*ALONE, "--structure", "plackett-luce"), folder, masters)
+    ranked(log, number, items, ("rank", "--structure", "plackett-luce"), folder, masters)
 
 
 def ranked(log: Path, rows: int, items: int, work: Sequence[str], folder: Path, masters: list[str]) -> None:

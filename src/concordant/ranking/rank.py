@@ -33,7 +33,6 @@ from concordant.ranking.flags import LABELS, flags_of, undecided
 from concordant.ranking.intervals import Bounds, IntervalOptions, bounds, refuse_idle_wishes
 from concordant.ranking.joint import Fitted
 from concordant.ranking.rank_intervals import AT_ONCE, among_others, anywhere, draws, places
-from concordant.ranking.ranked_lists import touches
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
 from concordant.ranking.shown import Shown
@@ -320,7 +319,7 @@ def rank(
             at = None if zero is None else firm(batch.node_start, linked) & (batch.item == zero)
             scores = _anchored(batch, scores, linked, at, across_components)
             without.append(codes if at is None else codes[batch.node_groups.sums(at) == 0])
-        judgments = touches(batch)
+        judgments = member.touched(batch)
         few = linked.compared & (judgments < least)
         with stage("intervals"):
             limits = bounds(batch, scores, member, linked, wanted, options, gauge, ~few, bool(drawn[codes[0]]))

@@ -89,6 +89,8 @@ class Structure:
     """Of exposures: clicks and trials of each node, of whose shares Wilson's intervals are those of the scores."""
     linked: Callable[[Batch], Connectivity] | None = None
     """Which items of a query have scores of one scale, where neither pairs nor exposures say so."""
+    touched: Callable[[Batch], NDArray[np.int64]] = touches
+    """How many judgments touch each node."""
 
     @property
     def meaning(self) -> str:

@@ -24,7 +24,8 @@ from scipy.sparse import csr_array, vstack
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
-from concordant.apps.spark.splitting import CROSSING, shared_out
+from concordant.apps.spark.shares import CROSSING, Held
+from concordant.apps.spark.splitting import shared_out
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
@@ -51,22 +52,6 @@ UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
 # -- in a task -----------------------------------------------------------------------------------------------------
 def _same(prefs: Preferences) -> Preferences:
     return prefs
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """Some judgments; those of parts are put together, up to ``most``, of more nothing is kept."""
-
-    prefs: Preferences | None
-    most: int
-
-    def __add__(self, other: Held) -> Held:
-        both = None if self.prefs is None or other.prefs is None else self.prefs + other.prefs
-        return replace(self, prefs=both).checked()
-
-    def checked(self) -> Held:
-        """Itself, or nothing where that is too much."""
-        return self if self.prefs is None or self.prefs.distinct <= self.most else replace(self, prefs=None)
 
 
 def without_clusters(prefs: Preferences) -> Preferences:

@@ -19,7 +19,7 @@ from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.ranking import divided_scores, divisible, refuse_estimated
+from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError
@@ -103,17 +103,21 @@ def targets(
 def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
     own = options_of(plan.structure, recipe.options)
-    divided = plan.order == "all" and divisible(judged, plan.structure, own)
+    apart = plan.order == "all" and divisible(judged, plan.structure, own)
     task = MakeTargets(plan, recipe)
-    by_tasks = partial(_divided, judged, task, own) if divided else None
+    by_tasks = partial(_divided, judged, task, own) if apart else None
     return judged.table(task, target_columns(*judged.labels), by_tasks)
 
 
 def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
-    found = divided_scores(judged, label, str(task.plan.structure), options)
-    if found is None:
-        return None
-    shares, fitted = found
+    with judged.explained():
+        shares = divided(judged, label, str(task.plan.structure))
+        if shares is None:
+            return None
+        try:
+            fitted = shares.fitted(**options_of_fit(options))
+        finally:
+            shares.forget()
     size = len(shares.items)
     row = np.arange(size)
     query = None if label is None else shares.query.take(np.zeros(size, np.int64))

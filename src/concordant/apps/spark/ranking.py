@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clustered import ByClusters
+from concordant.apps.spark.divided import Known, TooMuch
 from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
-from concordant.apps.spark.splitting import Divided, Fitted
+from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share
+from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
@@ -23,14 +25,12 @@ from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
-from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import CROSSED
-from concordant.ranking.flags import FLAGS, LABELS, flags_of
+from concordant.ranking.flags import FLAGS, LABELS
 from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
 from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
-from concordant.ranking.rank_intervals import places
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
@@ -116,9 +116,9 @@ def _large(
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
     size = judged.large_sizes[judged.large.index(label)]
-    apart = not asked["quasi"] and divisible(judged, structure, asked)
+    apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
     if apart and asked["interval"] == "none":
-        return _divided(judged, label, structure=structure, asked=asked)
+        return _divided(judged, label, structure=structure, asked=asked, free=free)
     if clusterable(judged, structure, asked):
         with judged.explained():
             shares = ByClusters.of(judged, label)
@@ -128,12 +128,14 @@ def _large(
                 shares.forget()
         if found is not None:
             return _beside(*found)
-    return _divided(judged, label, structure=structure, asked=asked) if apart and free and size > HERE else None
+    if apart and (free or limited(judged, asked)):
+        return _divided(judged, label, structure=structure, asked=asked, free=free)
+    return None
 
 
 def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
     """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's."""
-    if asked["interval"] == "none" and divisible(judged, structure, asked):
+    if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
         return True
     method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
     return clusterable(judged, structure, {**asked, "interval": method})
@@ -149,6 +151,13 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
         plain = structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
         return plain and 0 < columns <= CROSSED
     return columns > 0 and asked["interval"] in ("none", "hessian")
+
+
+def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
+    """Whether intervals of one query of lists follow from sums over these: each is one judgment, by nobody we know."""
+    if judged.compared or asked["interval"] in ("none", "bootstrap"):
+        return False
+    return asked["interval"] == "hessian" or not {*CLUSTERS} & {*judged.frame.columns}
 
 
 DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
@@ -171,68 +180,46 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     return plain and read and not whole and not others and not options.get("across_components")
 
 
-def divided_scores(
-    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
-) -> tuple[Divided, Fitted] | None:
-    """Scores of a query that no task can hold, and what is known of its items; None without judgments."""
-    given = {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
+def divided(judged: JudgedQueries, label: Any, structure: str, interval: str = "none") -> Divided | None:
+    """The shares of a query that no task can hold, to be freed; None without judgments."""
+    kept: type[Share] = Pairs
+    if not judged.compared:
+        pairs = Pairs if interval == "none" else ListedPairs
+        kept = Listed if structure == "plackett-luce" else pairs
+    return Divided.of(judged, label, kept)
+
+
+def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the fit of a divided query takes of the options of a structure."""
+    return {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
+
+
+def _divided(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that no task can hold, as ``_rows`` makes those of others; None: they take too much here."""
+    given = {name: value for name, value in options_of_fit(asked).items() if name != "prior"}
+    interval = asked["interval"] if limited(judged, asked) else "none"
     with judged.explained():
-        shares = Divided.of(judged, label, lists=structure == "plackett-luce" and not judged.compared)
+        shares = divided(judged, label, structure, interval)
         if shares is None:
             return None
         try:
-            return shares, shares.fitted(**given)
+            known = Known(shares, find_structure(structure), given)
+            try:
+                board = known.ranked({**asked, "interval": interval})
+            except TooMuch:
+                if not free:
+                    return None
+                board = known.ranked({**asked, "interval": "none"})
         finally:
             shares.forget()
-
-
-def _divided(judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
-    """The rows of a query that no task can hold, as ``_rows`` makes those of others."""
-    found = divided_scores(judged, label, structure, asked)
-    if found is None:
-        return None
-    shares, fitted = found
-    linked, size = shares.links, len(shares.items)
-    start, owner, item = np.array([0, size]), np.zeros(size, np.int64), np.arange(size, dtype=np.int32)
-    score = Gauge.of(start, linked).centre(fitted.score)
-    few = linked.compared & (shares.touched < asked.get("min_judgments", 0))
-    order, place = places(owner, linked.component, few.astype(np.int64), score, item, 1e-8)
-    none, zero = np.full(size, np.nan), np.zeros(size, np.int64)
-    flag = flags_of(linked)
-    notes = [f"{shares.said}; whether the model fits was not looked at"]
-    if asked["interval"] != "none":
+    notes = [*map(str, board.notes), f"{shares.said}; whether the model fits was not looked at"]
+    if board.interval != asked["interval"]:
         notes.append(
             f"no intervals of a query with {shares.judgments:,} judgments: more than {HERE:,} distinct ones are not "
             "brought together for them"
         )
-    if fitted.stopped:
-        notes.append(f"its fit stopped before convergence (gradient {fitted.gradient:.1e})")
-    board = Ranking(
-        queries=shares.query,
-        items=shares.items,
-        query=np.zeros(size, np.int32),
-        component=(linked.component + 1)[order],
-        item=item[order],
-        rank=place,
-        score=score[order],
-        lower=none,
-        upper=none,
-        judgments=shares.touched[order],
-        rank_lower=zero,
-        rank_upper=zero,
-        flag=flag[order],
-        provisional=few[order],
-        quasi_error=None,
-        structure=structure,
-        interval="none",
-        level=asked.get("level", 0.95),
-        status={
-            "status": np.array([fitted.status], np.int8),
-            "iterations": np.array([fitted.iterations]),
-            "gradient": np.array([fitted.gradient]),
-        },
-        notes=tuple(notes),
-    )
     return _beside(board, notes)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
+from scipy.linalg import solve
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -29,189 +30,29 @@ from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
-from concordant.errors import InputError, NoMaximumLikelihood, counted
+from concordant.apps.spark.shares import Cells, Held, Listed, Pairs, Share
+from concordant.errors import NoMaximumLikelihood, counted
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
-from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
-from concordant.ranking.luce_terms import LuceTerms
 from concordant.ranking.newton import System, fit_system
-from concordant.ranking.problem import Problem, win_derivatives
-from concordant.ranking.ranked_lists import Rankings, touches
+from concordant.ranking.problem import Problem
 from concordant.ranking.scores import HELP, check_prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 SHARE = 1 << 20
 """Distinct judgments of a share, about."""
+DIRECT = 1000
+"""Items up to which tasks send the Hessian, a square matrix of so many rows, instead of its products."""
+LISTS = 1 << 20
+"""Lists with items that the data do not limit which the driver takes at most."""
 TASKS = 2
 """Tasks for each core, at most: each sends a number for each item in every pass."""
-BETWEEN = 1 << 22
-"""Wins between blocks that a task lays out at once."""
-CROSSING = 1 << 23
-"""Wins between items that no share connects which the driver takes at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
-
-    queries: Labels
-    items: Labels | None
-    touched: Ints
-    """Judgments of each item, while ``items`` are its own."""
-    judgments: int
-
-    def coded(self, items: Labels) -> Self:
-        """Name the items by their codes among ``items``."""
-        own = items.codes_of((self.items or items).values)
-        touched = np.zeros(len(items), np.int64)
-        touched[own] = self.touched
-        return replace(self, items=None, touched=touched, **self._placed(own))
-
-    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
-        """The fields that name items, where item i is called own[i]."""
-        raise NotImplementedError
-
-    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which items its own wins connect strongly (a number for each), who ever won, and who ever lost."""
-        raise NotImplementedError
-
-    def between(self, block: NDArray[np.int32]) -> Crossing:
-        """The wins between items of different blocks; of those between two blocks one is enough."""
-        raise NotImplementedError
-
-    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
-        """What it adds to the gradient of the log-likelihood, and to the diagonal of the negative Hessian."""
-        raise NotImplementedError
-
-    def image(self, score: Floats, along: Floats) -> Floats:
-        """The negative Hessian at some scores times a vector."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs(Share):
-    """The pair table of a share."""
-
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    above: NDArray[Any]
-    below: NDArray[Any]
-
-    @classmethod
-    def of(cls, prefs: Preferences) -> Pairs:
-        """The pair table of some judgments of one query."""
-        batch = Batch.whole(prefs)
-        graphs, codes = batch.graphs, batch.item.astype(np.int32)
-        wins = _narrow(graphs.above), _narrow(graphs.below)
-        return cls(*_known(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
-
-    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
-        return {"first": own[self.first], "second": own[self.second]}
-
-    @property
-    def wins(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Whoever won, and against whom."""
-        up, down = self.above > 0, self.below > 0
-        return np.append(self.first[up], self.second[down]), np.append(self.second[up], self.first[down])
-
-    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-        source, target = self.wins
-        size = len(self.touched)
-        beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
-        strong = connected_components(beats, directed=True, connection="strong")[1]
-        won, lost = (np.bincount(side, minlength=size) > 0 for side in (source, target))
-        return strong, won, lost
-
-    def between(self, block: NDArray[np.int32]) -> Crossing:
-        return Crossing.of(block, *self.wins)
-
-    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
-        pull, curve = self._derivatives(score)
-        size = len(self.touched)
-        both = np.bincount(self.first, curve, size) + np.bincount(self.second, curve, size)
-        return self._differences(pull), np.asarray(both, np.float64)
-
-    def image(self, score: Floats, along: Floats) -> Floats:
-        return self._differences(self._derivatives(score)[1] * (along[self.first] - along[self.second]))
-
-    def _derivatives(self, score: Floats) -> tuple[Floats, Floats]:
-        above, below = (np.asarray(each, np.float64) for each in (self.above, self.below))
-        return win_derivatives(score[self.first] - score[self.second], above, below)
-
-    def _differences(self, of_pairs: Floats) -> Floats:
-        size = len(self.touched)
-        found = np.bincount(self.first, of_pairs, size) - np.bincount(self.second, of_pairs, size)
-        return np.asarray(found, np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Listed(Share):
-    """The lists of a share."""
-
-    lists: Rankings
-    code: NDArray[np.int32]
-    """Of each of their nodes."""
-
-    @classmethod
-    def of(cls, prefs: Preferences) -> Listed:
-        """Some lists of one query."""
-        batch = Batch.whole(prefs)
-        return cls(*_known(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
-
-    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
-        return {"code": own[self.code]}
-
-    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
-        linked, size = self.lists.connected(), len(self.touched)
-        strong = int(linked.block.max(initial=-1)) + 1 + np.arange(size)
-        strong[self.code] = linked.block
-        won, lost = np.zeros(size, bool), np.zeros(size, bool)
-        won[self.code], lost[self.code] = linked.won, linked.lost
-        return np.unique(strong, return_inverse=True)[1], won, lost
-
-    def between(self, block: NDArray[np.int32]) -> Crossing:
-        lists, own = self.lists, block[self.code]
-        of_entries = own[lists.node]
-        mixed = np.flatnonzero(lists.groups.most(of_entries) > -lists.groups.most(-of_entries))
-        some = lists.take(mixed)
-        tier = np.unique(np.column_stack([some.row, some.tier, own[some.node]]), axis=0, return_index=True)[1]
-        tiers = Ragged.runs(some.row[tier], some.tier[tier])
-        node = self.code[some.node[tier]]
-        upper = np.flatnonzero(np.diff(some.row[tier[tiers.first]]) == 0)
-        work = np.cumsum(tiers.sizes[upper] * tiers.sizes[upper + 1])
-        found = Crossing.none()
-        for run in Ragged.runs(work // BETWEEN).slices if len(work) else ():
-            below = tiers.sizes[upper[run] + 1]
-            each = Ragged.of_sizes(tiers.sizes[upper[run]] * below)
-            above, under = np.divmod(each.place, each.spread(below))
-            source, target = each.spread(tiers.first[upper[run]]), each.spread(tiers.first[upper[run] + 1])
-            found += Crossing.of(block, node[source + above], node[target + under])
-        return found
-
-    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
-        at = LuceTerms(self.lists).at(score[self.code])
-        return self._spread(at.gradient()), self._spread(at.diagonal())
-
-    def image(self, score: Floats, along: Floats) -> Floats:
-        return self._spread(LuceTerms(self.lists).at(score[self.code]).times(along[self.code]))
-
-    def _spread(self, of_nodes: Floats) -> Floats:
-        found = np.zeros(len(self.touched))
-        found[self.code] = of_nodes
-        return found
-
-
-def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
-    touched = np.zeros(len(prefs.items), np.int64)
-    touched[batch.item] = touches(batch)
-    return prefs.queries, prefs.items, touched, len(prefs)
-
 
 Work = Callable[[Share], Sums]
 
@@ -229,11 +70,6 @@ class _Making:
         table = put_together(iter(rows.select(PACKED.names).to_batches()), self.most, stopping=False)
         prefs = None if table is None else self.checks.preferences(table)
         return _whole(pieces(int(key[0].as_py()), None if prefs is None or not len(prefs) else self.of(prefs)))
-
-
-def _narrow(values: Floats) -> NDArray[Any]:
-    whole = not len(values) or bool((values == np.floor(values)).all())
-    return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if whole else values
 
 
 @dataclass(frozen=True)
@@ -287,44 +123,6 @@ def _links(share: Share) -> Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class Crossing:
-    """A win for each two blocks between which there are some."""
-
-    key: Ints
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, block: NDArray[np.int32], source: NDArray[np.int32], target: NDArray[np.int32]) -> Crossing:
-        """Of the wins of ``source`` over ``target``. Errors: as of ``checked``."""
-        one, other = block[source], block[target]
-        kept = np.flatnonzero(one != other)
-        key = one[kept].astype(np.int64) * (int(block.max()) + 1) + other[kept]
-        key, first = np.unique(key, return_index=True)
-        return cls(key, source[kept][first], target[kept][first]).checked()
-
-    @classmethod
-    def none(cls) -> Crossing:
-        """No wins."""
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
-
-    def __add__(self, other: Crossing) -> Crossing:
-        key, first = np.unique(np.append(self.key, other.key), return_index=True)
-        return Crossing(
-            key, np.append(self.source, other.source)[first], np.append(self.target, other.target)[first]
-        ).checked()
-
-    def checked(self) -> Crossing:
-        """Errors: InputError where there are too many."""
-        if len(self.key) > CROSSING:
-            raise InputError(
-                f"one query has more than {CROSSING:,} wins between items that few others connect: it is not divided "
-                "among tasks; rank it on one machine that holds it"
-            )
-        return self
-
-
-@dataclass(frozen=True, eq=False)
 class _Between:
     """Wins between blocks."""
 
@@ -335,14 +133,25 @@ class _Between:
 
 
 @dataclass(frozen=True, eq=False)
-class _At:
-    """The gradient's part at some scores, and the Hessian's diagonal."""
+class Information:
+    """The negative Hessian at some scores."""
 
     score: Floats
 
     def __call__(self, share: Share) -> Sums:
+        return Sums(cells=Cells(share.information(self.score)).checked())
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """The gradient's part at some scores, and the Hessian's diagonal; or ``whole``, too."""
+
+    score: Floats
+    whole: bool
+
+    def __call__(self, share: Share) -> Sums:
         pull, degree = share.slopes(self.score)
-        return Sums(pull=pull, degree=degree)
+        return Sums(pull=pull, degree=degree, **(Information(self.score)(share) if self.whole else {}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,6 +163,28 @@ class _Times:
 
     def __call__(self, share: Share) -> Sums:
         return Sums(image=share.image(self.score, self.along))
+
+
+@dataclass(frozen=True, eq=False)
+class Middle:
+    """Σ u uᵀ over the judgments, u the gradient at some scores of what one says."""
+
+    score: Floats
+
+    def __call__(self, share: Share) -> Sums:
+        return Sums(cells=Cells(share.middle(self.score)).checked())
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """The lists that hold some of the items."""
+
+    some: NDArray[np.bool_]
+    items: Labels
+
+    def __call__(self, share: Share) -> Sums:
+        found = share.holding(self.some, self.items) if isinstance(share, Listed) else None
+        return Sums(held=Held(found, LISTS).checked())
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -403,12 +234,12 @@ class Divided:
     """What it is divided by."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any, *, lists: bool = False) -> Divided | None:
-        """Count the judgments of a query in shares, as ``lists`` or as pairs; None where it has none.
+    def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs) -> Divided | None:
+        """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
 
         Errors: as of any task.
         """
-        self = cls(*together(judged, label, Listed.of if lists else Pairs.of))
+        self = cls(*together(judged, label, kept.of))
         self.by = "pairs" if judged.compared else "lists"
         try:
             return self if self.look() else None
@@ -539,16 +370,28 @@ class SummedSystem(System):
 
 
 class _System(SummedSystem):
-    """Of the one graph of a divided query."""
+    """Of the one graph of a divided query: with few items and a prior Newton's equations are solved as they are."""
 
     def __init__(self, problem: Problem, divided: Divided) -> None:
         super().__init__(problem)
         self.divided = divided
+        self.whole = len(divided.items) <= DIRECT and problem.prior > 0
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
         self.score = s.copy()
-        found = self.divided.sums(_At(s))
+        found = self.divided.sums(_At(s, self.whole))
+        self.cells = found["cells"].matrix if self.whole else None
         return found["pull"], found["degree"]
 
     def image(self, xs: Floats) -> Floats:
         return np.asarray(self.divided.sums(_Times(self.score, xs))["image"], np.float64)
+
+    def newton_step(self, precision: Floats) -> tuple[Floats, Floats]:
+        if self.cells is None:
+            return super().newton_step(precision)
+        scale = 1.0 / np.sqrt(self.diagonal)
+        matrix = self.cells.toarray()
+        np.fill_diagonal(matrix, self.diagonal)
+        xs = scale * solve(scale * matrix * scale[:, None], -scale * self.slope_s, assume_a="pos", overwrite_a=True)
+        self.unfinished[:] = False
+        return self.centre(xs), np.zeros_like(self.slope_b)

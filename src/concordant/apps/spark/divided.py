@@ -1,0 +1,130 @@
+"""The ranking of a query that is divided among tasks: that of ``rank``, given what the shares add up to.
+
+Scores, what connects the items and how many judgments touch them are known of all of them. Intervals need the
+information, and the sandwich its middle, which are sums over pairs, or over lists. Lists that hold items which the data
+do not limit on both sides, of which as a rule there are few, come here as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from concordant.apps.spark.clustered import LARGEST
+from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle
+from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.counted import declare
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.status import Status
+from concordant.ranking.contrasts import Gauge
+from concordant.ranking.covariance import Meat
+from concordant.ranking.curvature import Curvature
+from concordant.ranking.rank import Ranking, rank
+from concordant.ranking.scores import Scores, separation_note, unfinished
+from concordant.ranking.strong_blocks import firm_nodes
+from concordant.ranking.structures import Structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class TooMuch(Exception):
+    """More is to be brought together than the driver takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A divided query as ``rank`` sees it: few judgments or none, and all that has to be known of the others."""
+
+    shares: Divided
+    structure: Structure
+    options: Mapping[str, Any]
+    """Of its fit, but for the prior."""
+    fits: dict[float, Fitted] = field(default_factory=dict)
+    """By the prior."""
+
+    def ranked(self, asked: Mapping[str, Any]) -> Ranking:
+        """The ranking, its notes those on this query. Errors: TooMuch; as of ``rank``."""
+        method, links = asked["interval"], self.shares.links
+        firm = firm_nodes(links, Gauge.of(np.array([0, len(self.shares.items)]), links))
+        some = links.compared & ~firm
+        if method != "none" and some.any() and self.structure.reads == "pairs":
+            raise TooMuch  # the likelihood of pairs has another way to scores without a prior
+        prefs = self._judgments(some if method != "none" else np.zeros(len(some), bool))
+        member = replace(
+            self.structure, function=self._scores, linked=self._links, curvature=self._curvature,
+            touched=self._touched, expects=False,
+        )  # fmt: skip
+        board = rank(prefs, member, **asked)
+        return replace(board, notes=tuple(note for note in board.notes if note not in prefs.notes))
+
+    def _judgments(self, some: NDArray[np.bool_]) -> Preferences:
+        shares = self.shares
+        found: Preferences | None = Preferences.empty()
+        if some.any():
+            found = shares.sums(Holding(some, shares.items))["held"].prefs
+        if found is None:
+            raise TooMuch
+        none = np.zeros(0, np.int32)
+        if found.kind is None and shares.by == "pairs":
+            found = Comparisons(winner=none, loser=none)
+        elif found.kind is None:
+            found = counted_lists("orders", np.zeros(1, np.int64), shares.items.take(none), np.zeros(0))
+        size = len(shares.items)
+        return declare(found, (shares.query.take(np.zeros(size, np.int64)), shares.items.take(np.arange(size))))
+
+    def _codes(self, batch: Batch) -> Ints:
+        """The items of a batch by their codes among those of the query."""
+        return self.shares.items.codes_of(batch.prefs.items.take(batch.item)).astype(np.int64)
+
+    def _scores(self, batch: Batch, *, prior: float = 0.01, **_: Any) -> Scores:
+        if prior not in self.fits:
+            self.fits[prior] = self.shares.fitted(prior=prior, **self.options)
+        fitted, links = self.fits[prior], self._links(batch)
+        status = np.array([fitted.status], np.int8)
+        return Scores(
+            fitted.score[self._codes(batch)],
+            links.component,
+            status,
+            np.array([fitted.iterations]),
+            np.array([fitted.gradient]),
+            notes=(*separation_note(batch, links, prior), *unfinished(self.structure.name, status == Status.STOPPED)),
+            options={"prior": prior, "ties": None, "whole lists": self.structure.whole},
+        )
+
+    def _links(self, batch: Batch) -> Connectivity:
+        own, links = self._codes(batch), self.shares.links
+        return Connectivity(*(getattr(links, name)[own] for name in links.__dataclass_fields__))
+
+    def _touched(self, batch: Batch) -> Ints:
+        return self.shares.touched[self._codes(batch)]
+
+    def _curvature(self, batch: Batch, scores: Scores) -> Curvature:
+        own, none = self._codes(batch), np.zeros(0, np.int64)
+        score = np.zeros(len(own))
+        score[own] = scores.value
+
+        def added(work: Information | Middle) -> csr_array:
+            found = self.shares.sums(work)["cells"].matrix
+            if found is None:
+                raise TooMuch
+            return csr_array(found[own][:, own])
+
+        def middle() -> Meat:
+            if len(own) > LARGEST:
+                raise TooMuch
+            made = Meat.of_sums(added(Middle(score)).toarray(), self.shares.judgments)
+            return replace(made, clustered=False)
+
+        information, prior = added(Information(score)), float(scores.options["prior"])
+        return Curvature(information, prior, _nowhere, lambda: np.nan, none, meat=middle)
+
+
+def _nowhere(*_: Any) -> csr_array:
+    raise TypeError("the judgments lie elsewhere")

@@ -1,0 +1,343 @@
+"""What a share of a divided query keeps, a pair table or lists, and what it adds to sums over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
+
+from concordant.errors import InputError
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Lists, Preferences, counted_lists
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.curvature import bradley_terry_curvature
+from concordant.ranking.luce_terms import LuceTerms
+from concordant.ranking.problem import win_derivatives
+from concordant.ranking.ranked_lists import Rankings, touches
+from concordant.ranking.scores import Scores
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+BETWEEN = 1 << 22
+"""Wins between blocks that a task lays out at once."""
+CELLS = 1 << 24
+"""Entries of a matrix of items by items that is added up."""
+CROSSING = 1 << 23
+"""Wins between items that no share connects which the driver takes at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """A win for each two blocks between which there are some."""
+
+    key: Ints
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, block: NDArray[np.int32], source: NDArray[np.int32], target: NDArray[np.int32]) -> Crossing:
+        """Of the wins of ``source`` over ``target``. Errors: as of ``checked``."""
+        one, other = block[source], block[target]
+        kept = np.flatnonzero(one != other)
+        key = one[kept].astype(np.int64) * (int(block.max()) + 1) + other[kept]
+        key, first = np.unique(key, return_index=True)
+        return cls(key, source[kept][first], target[kept][first]).checked()
+
+    @classmethod
+    def none(cls) -> Crossing:
+        """No wins."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+    def __add__(self, other: Crossing) -> Crossing:
+        key, first = np.unique(np.append(self.key, other.key), return_index=True)
+        return Crossing(
+            key, np.append(self.source, other.source)[first], np.append(self.target, other.target)[first]
+        ).checked()
+
+    def checked(self) -> Crossing:
+        """Errors: InputError where there are too many."""
+        if len(self.key) > CROSSING:
+            raise InputError(
+                f"one query has more than {CROSSING:,} wins between items that few others connect: it is not divided "
+                "among tasks; rank it on one machine that holds it"
+            )
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Some judgments; those of parts are put together, up to ``most``, of more nothing is kept."""
+
+    prefs: Preferences | None
+    most: int
+
+    def __add__(self, other: Held) -> Held:
+        both = None if self.prefs is None or other.prefs is None else self.prefs + other.prefs
+        return replace(self, prefs=both).checked()
+
+    def checked(self) -> Held:
+        """Itself, or nothing where that is too much."""
+        return self if self.prefs is None or self.prefs.distinct <= self.most else replace(self, prefs=None)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A sparse matrix; those of parts add up, up to ``CELLS`` entries, of more nothing is kept."""
+
+    matrix: csr_array | None
+
+    def __add__(self, other: Cells) -> Cells:
+        both = None if self.matrix is None or other.matrix is None else self.matrix + other.matrix
+        return Cells(both).checked()
+
+    def checked(self) -> Cells:
+        """Itself, or nothing where that is too much."""
+        return self if self.matrix is None or self.matrix.nnz <= CELLS else Cells(None)
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
+
+    queries: Labels
+    items: Labels | None
+    touched: Ints
+    """Judgments of each item, while ``items`` are its own."""
+    judgments: int
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """Of some judgments of one query."""
+        raise NotImplementedError
+
+    def coded(self, items: Labels) -> Self:
+        """Name the items by their codes among ``items``."""
+        own = items.codes_of((self.items or items).values)
+        touched = np.zeros(len(items), np.int64)
+        touched[own] = self.touched
+        return replace(self, items=None, touched=touched, **self._placed(own))
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        """The fields that name items, where item i is called own[i]."""
+        raise NotImplementedError
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which items its own wins connect strongly (a number for each), who ever won, and who ever lost."""
+        raise NotImplementedError
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        """The wins between items of different blocks; of those between two blocks one is enough."""
+        raise NotImplementedError
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        """What it adds to the gradient of the log-likelihood, and to the diagonal of the negative Hessian."""
+        raise NotImplementedError
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        """The negative Hessian at some scores times a vector."""
+        raise NotImplementedError
+
+    def information(self, score: Floats) -> csr_array:
+        """What it adds to the negative Hessian."""
+        raise NotImplementedError
+
+    def middle(self, score: Floats) -> csr_array:
+        """Σ u uᵀ over its judgments, u the gradient of what one says."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs(Share):
+    """The pair table of a share."""
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    above: NDArray[Any]
+    below: NDArray[Any]
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The pair table of some judgments of one query."""
+        batch = Batch.whole(prefs)
+        graphs, codes = batch.graphs, batch.item.astype(np.int32)
+        wins = _narrow(graphs.above), _narrow(graphs.below)
+        return cls(*_known(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {"first": own[self.first], "second": own[self.second]}
+
+    @property
+    def wins(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Whoever won, and against whom."""
+        up, down = self.above > 0, self.below > 0
+        return np.append(self.first[up], self.second[down]), np.append(self.second[up], self.first[down])
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        source, target = self.wins
+        size = len(self.touched)
+        beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
+        strong = connected_components(beats, directed=True, connection="strong")[1]
+        won, lost = (np.bincount(side, minlength=size) > 0 for side in (source, target))
+        return strong, won, lost
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        return Crossing.of(block, *self.wins)
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        pull, curve = self._derivatives(score)
+        size = len(self.touched)
+        both = np.bincount(self.first, curve, size) + np.bincount(self.second, curve, size)
+        return self._differences(pull), np.asarray(both, np.float64)
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        return self._differences(self._derivatives(score)[1] * (along[self.first] - along[self.second]))
+
+    def information(self, score: Floats) -> csr_array:
+        curve, size = self._derivatives(score)[1], len(self.touched)
+        ends = np.concatenate([self.first, self.second, self.first, self.second])
+        others = np.concatenate([self.second, self.first, self.first, self.second])
+        cells = np.concatenate([-curve, -curve, curve, curve])
+        return csr_array(coo_array((cells, (ends, others)), shape=(size, size)))
+
+    def _derivatives(self, score: Floats) -> tuple[Floats, Floats]:
+        above, below = (np.asarray(each, np.float64) for each in (self.above, self.below))
+        return win_derivatives(score[self.first] - score[self.second], above, below)
+
+    def _differences(self, of_pairs: Floats) -> Floats:
+        size = len(self.touched)
+        found = np.bincount(self.first, of_pairs, size) - np.bincount(self.second, of_pairs, size)
+        return np.asarray(found, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedPairs(Pairs):
+    """The pair table of lists, and the lists, of which each is one judgment."""
+
+    prefs: Preferences
+    code: NDArray[np.int32]
+    """Of each of their items."""
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The pair table of some lists of one query."""
+        pairs = Pairs.of(prefs)
+        return cls(**vars(pairs), prefs=prefs, code=Batch.whole(prefs).item)
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {**super()._placed(own), "code": own[self.code]}
+
+    def middle(self, score: Floats) -> csr_array:
+        prefs, one, nodes = self.prefs, np.zeros(1, np.int64), len(self.code)
+        scores = Scores(score[self.code], np.zeros(nodes, np.int32), one.astype(np.int8), one, np.zeros(1))
+        whole = csr_array((nodes, nodes))
+        work = prefs.lists.sizes.astype(np.float64) ** 2 / 2 if isinstance(prefs, Lists) else np.ones(prefs.distinct)
+        for rows in Ragged.runs((np.cumsum(work) / BETWEEN).astype(np.int64)).slices:
+            row, count = np.arange(rows.start, rows.stop), prefs.count[rows].astype(np.int64)
+            batch = Batch(prefs, one.astype(np.int32), np.array([0, len(row)]), row, count)
+            root = diags_array(np.sqrt(count)) @ bradley_terry_curvature(batch, scores).contributions
+            whole = whole + csr_array(root.T @ root)
+        return _among(whole, self.code, len(self.touched))
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Share):
+    """The lists of a share."""
+
+    lists: Rankings
+    code: NDArray[np.int32]
+    """Of each of their nodes."""
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """Some lists of one query."""
+        batch = Batch.whole(prefs)
+        return cls(*_known(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {"code": own[self.code]}
+
+    def links(self) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+        linked, size = self.lists.connected(), len(self.touched)
+        strong = int(linked.block.max(initial=-1)) + 1 + np.arange(size)
+        strong[self.code] = linked.block
+        won, lost = np.zeros(size, bool), np.zeros(size, bool)
+        won[self.code], lost[self.code] = linked.won, linked.lost
+        return np.unique(strong, return_inverse=True)[1], won, lost
+
+    def between(self, block: NDArray[np.int32]) -> Crossing:
+        lists, own = self.lists, block[self.code]
+        of_entries = own[lists.node]
+        mixed = np.flatnonzero(lists.groups.most(of_entries) > -lists.groups.most(-of_entries))
+        some = lists.take(mixed)
+        tier = np.unique(np.column_stack([some.row, some.tier, own[some.node]]), axis=0, return_index=True)[1]
+        tiers = Ragged.runs(some.row[tier], some.tier[tier])
+        node = self.code[some.node[tier]]
+        upper = np.flatnonzero(np.diff(some.row[tier[tiers.first]]) == 0)
+        work = np.cumsum(tiers.sizes[upper] * tiers.sizes[upper + 1])
+        found = Crossing.none()
+        for run in Ragged.runs(work // BETWEEN).slices if len(work) else ():
+            below = tiers.sizes[upper[run] + 1]
+            each = Ragged.of_sizes(tiers.sizes[upper[run]] * below)
+            above, under = np.divmod(each.place, each.spread(below))
+            source, target = each.spread(tiers.first[upper[run]]), each.spread(tiers.first[upper[run] + 1])
+            found += Crossing.of(block, node[source + above], node[target + under])
+        return found
+
+    def slopes(self, score: Floats) -> tuple[Floats, Floats]:
+        at = LuceTerms(self.lists).at(score[self.code])
+        return self._spread(at.gradient()), self._spread(at.diagonal())
+
+    def image(self, score: Floats, along: Floats) -> Floats:
+        return self._spread(LuceTerms(self.lists).at(score[self.code]).times(along[self.code]))
+
+    def information(self, score: Floats) -> csr_array:
+        at = LuceTerms(self.lists).at(score[self.code])
+        return _among(at.information(), self.code, len(self.touched))
+
+    def middle(self, score: Floats) -> csr_array:
+        lists, whole = self.lists, csr_array((len(self.code),) * 2)
+        work = np.cumsum(lists.length.astype(np.float64) ** 2) / BETWEEN
+        for rows in Ragged.runs(work.astype(np.int64)).slices if len(work) else ():
+            some = lists.take(np.arange(rows.start, rows.stop))
+            draws = LuceTerms(some).at(score[self.code]).gradient_entries() / np.sqrt(some.weight)[some.row]
+            shape = len(some.weight), len(self.code)
+            root = csr_array(coo_array((draws, (some.row, some.node)), shape=shape))
+            whole = whole + csr_array(root.T @ root)
+        return _among(whole, self.code, len(self.touched))
+
+    def holding(self, some: NDArray[np.bool_], items: Labels) -> Preferences:
+        """The lists that hold some of the query's items, as rankings: a choice stands above a tie of the others."""
+        lists = self.lists
+        lists = lists.take(np.flatnonzero(lists.groups.most(some[self.code][lists.node].astype(np.float64)) > 0))
+        if not len(lists.weight):
+            return Preferences.empty()
+        item, query = items.take(self.code[lists.node]), self.queries.take(np.zeros(len(lists.weight), np.int64))
+        count = lists.weight.astype(np.int64)
+        return counted_lists("orders", lists.start, item, lists.tier, query=query, count=count)
+
+    def _spread(self, of_nodes: Floats) -> Floats:
+        found = np.zeros(len(self.touched))
+        found[self.code] = of_nodes
+        return found
+
+
+def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
+    touched = np.zeros(len(prefs.items), np.int64)
+    touched[batch.item] = touches(batch)
+    return prefs.queries, prefs.items, touched, len(prefs)
+
+
+def _among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
+    """A matrix of nodes as one of all items of the query."""
+    own = cells.tocoo()
+    return csr_array(coo_array((own.data, (code[own.row], code[own.col])), shape=(size, size)))
+
+
+def _narrow(values: Floats) -> NDArray[Any]:
+    whole = not len(values) or bool((values == np.floor(values)).all())
+    return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if whole else values
