@@ -286,3 +286,10 @@ def test_types_say_what_is_there() -> None:
 def test_no_two_files_of_tests_have_one_name() -> None:
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert not (twice := {name for name in names if names.count(name) > 1}), f"pytest would refuse one of each: {twice}"
+
+
+def test_fits_factorise_by_numpy_alone() -> None:
+    """SciPy's linear algebra has threads of its own: where both work by turns, either waits for the other's."""
+    found = re.compile(r"scipy\.linalg\.(cholesky|cho_factor|eigh|eigvalsh|svd|qr|solve)\(")
+    for path in (SOURCE / "learning" / "solvers").glob("*.py"):
+        assert not found.search(path.read_text(encoding="utf-8")), path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,11 @@ if not why_not():
     from concordant.apps.spark import divided as known_
     from concordant.apps.spark import frames, ranking, splitting
     from concordant.apps.spark import shares as shares_
-    from concordant.apps.spark.divided import Known, TooMuch
+    from concordant.apps.spark.divided import Known
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import objects
     from concordant.apps.spark.ranking import ranked, ranking_of
-    from concordant.apps.spark.shares import Listed, ListedPairs
+    from concordant.apps.spark.shares import Ballots, Listed, ListedPairs, TooMuch
 
 
 def votes(items: int, rows: int, *, alone: int = 0, groups: int = 1, ties: float = 0.2) -> dict[str, Any]:
@@ -56,7 +57,9 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-def divided(log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right")) -> Any:
+def divided(
+    log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right"), last: bool = False
+) -> Any:
     """Shares of a query as tasks have them, without Spark."""
 
     class Here(splitting.Divided):
@@ -74,6 +77,7 @@ def divided(log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ..
             rows.setdefault(sum(ord(letter) for place in where for letter in str(row[place])) % shares, []).append(row)
     parts = [cc.read(dict(zip(log, zip(*some, strict=True), strict=True))) for some in rows.values()]
     found = Here([(of or splitting.Pairs.of)(part) for part in parts], shares, 2)  # type: ignore[arg-type]
+    found.last = last
     assert found.look()
     return found
 
@@ -214,6 +218,13 @@ def test_the_ranking_of_lists_is_that_of_memory(
     assert ours.converged
     (said,) = [note for note in ours.notes if "divided among tasks by their lists" in note]
     assert "query 'large': " in said and "no intervals" not in said
+    if structure == "plackett-luce" and "rank" in log:
+        last = JudgedQueries.of(frame, spark, most=50, unranked="last")
+        made = ranked(last, structure, interval="none", prior=1.0)
+        alike(
+            ranking_of(made, last, structure, "none", 0.95),
+            cc.rank(cc.read(log, unranked="last"), structure, interval="none", prior=1.0),
+        )
     if "rank" not in log:
         return
     given = {"structure": structure, "structure_options": {"prior": 1.0}, "order": "all"}
@@ -259,6 +270,18 @@ def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, d
         assert [*map(str, ours.notes)] == left
 
 
+@pytest.mark.parametrize("asked", [{}, {"interval": "sandwich"}, {"interval": "none", "min_judgments": 9}])
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+def test_what_rankings_leave_out_may_stand_last(asked: dict[str, Any], structure: str) -> None:
+    """Of all items of the query, most of which a share has not seen."""
+    log, kept = lists("orders", 12, 90, tiers=4), Listed if structure == "plackett-luce" else ListedPairs
+    found = divided(log, 40, partial(Ballots.of, kept=kept), ("judgment",))
+    prefs = cc.read(log, unranked="last").select(["large"])
+    theirs = cc.rank(prefs, structure, **asked)
+    alike(Known(found, find_structure(structure), {}).ranked({**asked, "interval": theirs.interval}), theirs)
+    assert found.judgments == len(prefs)
+
+
 def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -> None:
     log, member = LISTS[2], find_structure("plackett-luce")
 
@@ -276,6 +299,9 @@ def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -
             assert board("none").interval == "none"
             with pytest.raises(TooMuch):
                 board(interval)
+    monkeypatch.setattr(splitting, "ENTRIES", 3)
+    with pytest.raises(TooMuch):
+        divided(log, 5, partial(Ballots.of, kept=Listed), ("judgment",), last=True)
 
 
 @pytest.mark.parametrize("query", [True, False])

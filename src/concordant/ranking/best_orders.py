@@ -386,7 +386,7 @@ class Solved:
         small = parts.sizes <= exact_up_to
         few, many = np.flatnonzero(hard & small), np.flatnonzero(hard & ~small)
         most = WORK if work is None else work
-        costs = parts.sizes[few] << parts.sizes[few], most // 20 + WORK_PER_EDGE * parts.edges.sizes[many]
+        costs = parts.sizes[few] << parts.sizes[few], most // 10 + 2 * WORK_PER_EDGE * parts.edges.sizes[many]
         total = float(sum(cost.sum() for cost in costs))
         if total > CHUNK:
             know(ordering=total)

@@ -182,10 +182,10 @@ def audit(options: AuditOptions) -> None:
             found = audited(prefs, AuditSettings(**asked), keep=options.keep_partial)
             cut = "incomplete" in found.settings
     if output is not None:
-        with Progress(quiet, f"writing {output}"):
+        with Progress(quiet, f"writing {output}") as step:
             if output.lower().endswith(".json"):
                 more = {} if fragile is None else {"fragility": fragile.to_dict()}
-                write_json({"file": log} | found.to_dict() | more, output)
+                write_json({"file": log} | found.to_dict() | more, output, step)
             elif output.lower().endswith(".md"):
                 write_text("\n".join(one.to_markdown(worded) for one in (found, fragile) if one is not None), output)
             else:

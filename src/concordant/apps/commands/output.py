@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from concordant.record import wrote
 
 FORMULA = "^('*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20])"
 """What a spreadsheet takes for a formula, or for one after what it leaves out; and what looks as if it were escaped."""
+LONG = 1000
+"""Entries of a list beyond which each of them stands in one line of JSON."""
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".json", ".jsonl", ".md")
 
 
@@ -176,9 +178,31 @@ def write_text(text: str, name: str) -> None:
     _put(name, lambda temporary: Path(temporary).write_text(text, encoding="utf-8"))
 
 
-def write_json(data: Any, name: str) -> None:
-    """Write nested data as one JSON document, whole or not at all."""
-    write_text(json.dumps(plain(data), ensure_ascii=False, allow_nan=False, indent=1) + "\n", name)
+def write_json(data: Mapping[str, Any], name: str, step: Callable[[int, int], object] | None = None) -> None:
+    """Write nested data as one JSON document, whole or not at all: of a long list each entry in a line of its own.
+
+    ``step`` hears how many entries of it are done, of how many.
+    """
+
+    def fill(temporary: str) -> None:
+        with open(temporary, "w", encoding="utf-8") as file:
+            for place, (key, value) in enumerate(data.items()):
+                file.write(f"{',' if place else '{'}\n {json.dumps(key)}: ")
+                file.writelines(_nested(value, step))
+            file.write("\n}\n")
+
+    _put(name, fill)
+
+
+def _nested(value: Any, step: Callable[[int, int], object] | None) -> Iterator[str]:
+    if not isinstance(value, list) or len(value) <= LONG:
+        yield json.dumps(plain(value), ensure_ascii=False, allow_nan=False, indent=1).replace("\n", "\n ")
+        return
+    for place, one in enumerate(value):
+        yield f"{',' if place else '['}\n  {json.dumps(plain(one), ensure_ascii=False, allow_nan=False)}"
+        if step is not None and place % LONG == LONG - 1:
+            step(place + 1, len(value))
+    yield "\n ]"
 
 
 def put_file(name: str | os.PathLike[str], fill: Callable[[str], object], *, option: str = "--output") -> None:

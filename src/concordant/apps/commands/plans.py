@@ -30,7 +30,7 @@ def _power(k: Known, p: int) -> float:
 def _orders(k: Known) -> float:
     """What the best orders of all queries cost (``ranking.best_orders``), as if all had as many items."""
     size = k["nodes"] / max(k["queries"], 1.0)
-    return float(k["queries"] * (size * 2**size if size <= 12 else 5e4 + 50 * size**2) / 2)
+    return float(k["queries"] * (size * 2**size / 2 if size <= 12 else 5e4 + 50 * size**2))
 
 
 def _programs(k: Known) -> float:
@@ -113,7 +113,7 @@ def _audit(options: Any) -> dict[str, Cost]:
     }
 
     def whole(k: Known) -> float:
-        each = 1e-3 * k["queries"] + 4.2e-5 * _power(k, 2) if drawn else 4e-4 * k["queries"] + 2e-6 * _power(k, 2)
+        each = 9e-4 * k["queries"] + 3.8e-5 * _power(k, 2) if drawn else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
         return 0.5 + each if several(k) else 0.0
 
     def several(k: Known) -> bool:
@@ -125,7 +125,7 @@ def _audit(options: Any) -> dict[str, Cost]:
     output = str(getattr(options, "output", None) or "")
 
     def writing(k: Known) -> float:
-        return (3.5e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
+        return (2.2e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
 
     found = {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
     return found | ({one_line(f"writing {output}"): writing} if output else {})
@@ -190,14 +190,14 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
-        "ordering": lambda k: 0.02 + 5e-9 * k.get("ordering", _orders(k)),
+        "ordering": lambda k: 0.4 + 1.1e-9 * k.get("ordering", _orders(k)),
         "making pairs": lambda k: 0.02 + 9e-7 * k["distinct"],
         f"writing {one.output}": lambda k: (1e-7 if one.output.endswith(".parquet") else 1.5e-6) * k["distinct"],
     },
     "AxiomsOptions": lambda one: {
-        "what a linear scorer could do": lambda k: 0.1 + 4e-8 * k.get("programs", _programs(k) if one.features else 0),
+        "what a linear scorer could do": lambda k: 0.1 + 6e-8 * k.get("programs", _programs(k) if one.features else 0),
         "fitting again": lambda k: (
-            (2 + 3 * one.refits) * (0.4 + 1.3e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
+            (2 + 3 * one.refits) * (0.35 + 1.1e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),
     },
 }

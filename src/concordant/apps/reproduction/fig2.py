@@ -41,11 +41,14 @@ def run(setting: Setting) -> Outcome:
     settings = list(dict.fromkeys([*((N, k) for k in KS), *((n, K) for n in NS)]))
     points = np.arange(0, steps + 1, EVERY)
     table: dict[tuple[int, int], Floats] = {}
-    for place, (n, k) in enumerate(settings):
+    effort = [1 + (k == K) for _, k in settings]  # subsets of middling size take longest
+    done, whole = 0, sum(effort) * runs
+    for (n, k), each in zip(settings, effort, strict=True):
         curves = []
         for number in range(runs):
             curves.append(gaps(lists, n, k, points, float(scale), (setting.seed, number)))
-            setting.progress(place * runs + number + 1, len(settings) * runs)
+            done += each
+            setting.progress(done, whole)
         table[n, k] = np.array(curves)
     summary = _summary(table, points)
     return Outcome(

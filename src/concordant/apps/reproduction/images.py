@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 Fit = Callable[["_Query", float], Floats]
 DATA = ("mslr", "mq2008")
 PER_QUERY = (50, 200, 800)
+EFFORT = (2, 3, 3)
+"""How long a run of each takes beside the others."""
 QUERIES, RUNS = 60, 8
 RIDGES = (1e-2, 1e-1, 1.0, 10.0, 100.0)
 PRIOR = 1.0
@@ -84,11 +86,13 @@ def run(setting: Setting) -> Outcome:
     queries, runs = (20, 2) if setting.quick else (QUERIES, RUNS)
     lists = lists.some(np.sort(np.argsort(-lists.size, kind="stable")[:queries]))
     rows: list[Row] = []
-    for place, each in enumerate(PER_QUERY):
+    done, whole = 0, sum(EFFORT) * (runs + 1)
+    for effort, each in zip(EFFORT, PER_QUERY, strict=True):
         values: list[Floats] = []
         for number in range(runs + 1):
             values.append(_one_run(lists, each, np.random.default_rng([setting.seed, 6, each, number])))
-            setting.progress(place * (runs + 1) + number + 1, len(PER_QUERY) * (runs + 1))
+            done += effort
+            setting.progress(done, whole)
         rows += _rows(each, values[0], np.mean(values[1:], axis=0))
     return Outcome(
         "images",

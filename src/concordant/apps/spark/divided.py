@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.apps.spark.clustered import LARGEST
+from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
@@ -32,10 +33,6 @@ from concordant.ranking.structures import Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-class TooMuch(Exception):
-    """More is to be brought together than the driver takes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from concordant.apps.spark.learning_features import FeatureFrame, examine, media
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated
+from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError
@@ -111,7 +112,10 @@ def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
 
 def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
     with judged.explained():
-        shares = divided(judged, label, str(task.plan.structure))
+        try:
+            shares = divided(judged, label, str(task.plan.structure))
+        except TooMuch:
+            return None
         if shares is None:
             return None
         try:

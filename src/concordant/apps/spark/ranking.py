@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clustered import ByClusters
-from concordant.apps.spark.divided import Known, TooMuch
+from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
-from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share
+from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
 from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
@@ -175,13 +175,12 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
     plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
     others = {name for name, value in options.items() if value is not None and name not in known}
-    whole = judged.checks.unranked == "last"  # which asks for all items of the query
     read = judged.kind in find_structure(structure).kinds
-    return plain and read and not whole and not others and not options.get("across_components")
+    return plain and read and not others and not options.get("across_components")
 
 
 def divided(judged: JudgedQueries, label: Any, structure: str, interval: str = "none") -> Divided | None:
-    """The shares of a query that no task can hold, to be freed; None without judgments."""
+    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch."""
     kept: type[Share] = Pairs
     if not judged.compared:
         pairs = Pairs if interval == "none" else ListedPairs
@@ -201,7 +200,10 @@ def _divided(
     given = {name: value for name, value in options_of_fit(asked).items() if name != "prior"}
     interval = asked["interval"] if limited(judged, asked) else "none"
     with judged.explained():
-        shares = divided(judged, label, structure, interval)
+        try:
+            shares = divided(judged, label, structure, interval)
+        except TooMuch:
+            return None
         if shares is None:
             return None
         try:

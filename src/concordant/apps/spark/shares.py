@@ -11,9 +11,10 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import InputError
+from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Lists, Preferences, counted_lists
+from concordant.preferences.preferences import Lists, Preferences, counted_lists, with_unranked_last
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.luce_terms import LuceTerms
@@ -29,6 +30,10 @@ CELLS = 1 << 24
 """Entries of a matrix of items by items that is added up."""
 CROSSING = 1 << 23
 """Wins between items that no share connects which the driver takes at most."""
+
+
+class TooMuch(Exception):
+    """More is to be brought together than a task or the driver takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +120,8 @@ class Share:
         """Of some judgments of one query."""
         raise NotImplementedError
 
-    def coded(self, items: Labels) -> Self:
-        """Name the items by their codes among ``items``."""
+    def coded(self, items: Labels) -> Share:
+        """Name the items by their codes among ``items``, all of the query."""
         own = items.codes_of((self.items or items).values)
         touched = np.zeros(len(items), np.int64)
         touched[own] = self.touched
@@ -324,6 +329,24 @@ class Listed(Share):
         found = np.zeros(len(self.touched))
         found[self.code] = of_nodes
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots(Share):
+    """Rankings whose query has items that they leave out in last place: not yet known, and then ``kept`` as such."""
+
+    prefs: Preferences
+    kept: type[Share]
+
+    @classmethod
+    def of(cls, prefs: Preferences, kept: type[Share] = Listed) -> Self:
+        """Some rankings of one query."""
+        return cls(prefs.queries, prefs.items, np.zeros(0, np.int64), len(prefs), prefs, kept)
+
+    def coded(self, items: Labels) -> Share:
+        size, prefs = len(items), self.prefs
+        prefs = declare(prefs, (self.queries.take(np.zeros(size, np.int64)), items.take(np.arange(size))))
+        return self.kept.of(with_unranked_last(prefs) if isinstance(prefs, Lists) else prefs).coded(items)
 
 
 def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:

@@ -30,7 +30,7 @@ from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
-from concordant.apps.spark.shares import Cells, Held, Listed, Pairs, Share
+from concordant.apps.spark.shares import Ballots, Cells, Held, Listed, Pairs, Share, TooMuch
 from concordant.errors import NoMaximumLikelihood, counted
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
@@ -49,6 +49,8 @@ SHARE = 1 << 20
 """Distinct judgments of a share, about."""
 DIRECT = 1000
 """Items up to which tasks send the Hessian, a square matrix of so many rows, instead of its products."""
+ENTRIES = 1 << 23
+"""Entries of the rankings of a share, those included that they leave out."""
 LISTS = 1 << 20
 """Lists with items that the data do not limit which the driver takes at most."""
 TASKS = 2
@@ -188,23 +190,25 @@ class Holding:
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
-def together(judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any]) -> tuple[DataFrame, int, int]:
+def together(
+    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], each: int = SHARE
+) -> tuple[DataFrame, int, int]:
     """Bring the rows of each pair, or list, of a query to one share and keep what is made of it; how many shares and
-    tasks.
+    tasks. ``each``: distinct judgments (rows, of lists) of a share, about.
     """
     if judged.compared:
         one, other = (fn.col(f"`{role}`") for role in judged._sides)
-        return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other))
-    return shared_out(judged, label, of, *(fn.col(key) for key in KEYS if key in judged.frame.columns))
+        return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other), each=each)
+    return shared_out(judged, label, of, *(fn.col(key) for key in KEYS if key in judged.frame.columns), each=each)
 
 
 def shared_out(
-    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], *together: Any
+    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], *together: Any, each: int = SHARE
 ) -> tuple[DataFrame, int, int]:
     """Bring the rows of a query with equal values in the columns ``together`` to one share, as ``together`` does."""
     frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
     number = dict(zip(judged.large, judged.large_sizes, strict=True))[label]
-    shares = -(-number // min(SHARE, judged.most))
+    shares = -(-number // min(each, judged.most))
     tasks = min(shares, TASKS * parallelism(judged.session))
     bucket = fn.pmod(fn.xxhash64(*together), fn.lit(shares)).cast("int")
     packing = partial(spread, roles=judged.frame.columns, counting=judged.compared, by_query=False)
@@ -232,14 +236,21 @@ class Divided:
     """Over all pairs or lists."""
     by: str = "pairs"
     """What it is divided by."""
+    last: bool = False
+    """Whether rankings have the items that they leave out in last place."""
 
     @classmethod
     def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs) -> Divided | None:
         """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
 
-        Errors: as of any task.
+        Errors: as of any task; TooMuch where rankings, with all that they leave out in last place, are too long.
         """
-        self = cls(*together(judged, label, kept.of))
+        last, of, each = judged.checks.unranked == "last", kept.of, SHARE
+        if last:
+            judged = replace(judged, checks=replace(judged.checks, unranked=None))
+            of, each = partial(Ballots.of, kept=kept), SHARE // 8
+        self = cls(*together(judged, label, of, each))
+        self.last = last
         self.by = "pairs" if judged.compared else "lists"
         try:
             return self if self.look() else None
@@ -255,6 +266,8 @@ class Divided:
             self.forget()
             return False
         self.query, self.items, self.judgments = found["queries"].labels, found["items"].labels, found["judgments"]
+        if self.last and self.judgments * len(self.items) > ENTRIES * self.shares:
+            raise TooMuch
         with stage("what connects the items"):
             self.change(_Coding(self.items))
             self._link()

@@ -288,15 +288,15 @@ def factorised(H: Floats) -> Callable[[Floats], Floats]:
     if len(H) == 0:
         return lambda b: b.copy()
     unit = unit_scale(H)
-    A = H * unit[:, None] * unit
+    A = np.asarray_chkfinite(H * unit[:, None] * unit)
     lift = LIFT
     while True:
         try:
-            factor = scipy.linalg.cho_factor(A + lift * np.eye(len(A)), lower=True)
-        except scipy.linalg.LinAlgError:
+            factor = np.linalg.cholesky(A + lift * np.eye(len(A)))  # SciPy's has threads that vie with NumPy's
+        except np.linalg.LinAlgError:
             lift *= 100.0
             continue
-        return lambda b: np.asarray(unit * scipy.linalg.cho_solve(factor, unit * b), np.float64)
+        return lambda b: np.asarray(unit * scipy.linalg.cho_solve((factor, True), unit * b), np.float64)
 
 
 def iterated(apply: Callable[[Floats], Floats], diagonal: Floats, b: Floats) -> Floats:
@@ -340,7 +340,7 @@ class Determined:
         H[constant] = 0.0
         H[:, constant] = 0.0
         unit = unit_scale(H)
-        values, vectors = scipy.linalg.eigh(H * unit[:, None] * unit) if len(H) else (np.zeros(0), H)
+        values, vectors = np.linalg.eigh(H * unit[:, None] * unit) if len(H) else (np.zeros(0), H)
         kept = values > SINGULAR * max(float(values.max(initial=0.0)), 1e-300)
         self.free = int((~kept).sum())
         if self.free:

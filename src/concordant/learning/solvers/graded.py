@@ -132,11 +132,11 @@ def _coordinates(Z: NDArray[Any], lists: GradedLists, bend: Floats, ridge: float
     unit = np.where(np.diag(gram) > 0, unit_scale(H), 0.0)  # what is constant in every query has no coefficient
     A = H * unit[:, None] * unit
     if ridge == 0 and width:
-        values, vectors = scipy.linalg.eigh(A)
+        values, vectors = np.linalg.eigh(A)
         kept = values > SINGULAR * max(float(values[-1]), 1e-300)
         B = unit[:, None] * vectors[:, kept] / np.sqrt(values[kept] + LIFT)
         return lambda z: np.asarray(B @ z), lambda g: np.asarray(B.T @ g), B.shape[1], width - B.shape[1]
-    R = scipy.linalg.cholesky(A + LIFT * np.eye(width))
+    R = np.linalg.cholesky(A + LIFT * np.eye(width)).T
     return (
         lambda z: np.asarray(unit * scipy.linalg.solve_triangular(R, z)),
         lambda g: np.asarray(scipy.linalg.solve_triangular(R, unit * g, trans="T")),

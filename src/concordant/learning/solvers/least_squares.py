@@ -378,7 +378,7 @@ class NormalEquations:
     @cached_property
     def largest_curvature(self) -> float:
         """Largest eigenvalue of XᵀWX: the smoothness of the loss, for the steps of gradient methods."""
-        return float(scipy.linalg.eigvalsh(self.gram)[-1]) if len(self.gram) else 0.0
+        return float(np.linalg.eigvalsh(self.gram)[-1]) if len(self.gram) else 0.0
 
 
 def _forget_rounding(gram: Floats, moment: Floats, level: Floats, precision: float) -> None:
@@ -392,12 +392,12 @@ def _solve_unit(A: Floats, b: Floats) -> tuple[Floats, int]:
     if len(A) == 0:
         return b.copy(), 0
     try:
-        factor = scipy.linalg.cholesky(A, lower=True)
+        factor = np.linalg.cholesky(A)
         if np.diag(factor).min() ** 2 > SINGULAR:
             return np.asarray(scipy.linalg.cho_solve((factor, True), b)), 0
-    except scipy.linalg.LinAlgError:
+    except np.linalg.LinAlgError:
         pass
-    values, vectors = scipy.linalg.eigh(A)
+    values, vectors = np.linalg.eigh(A)
     kept = values > SINGULAR * max(float(values[-1]), 1e-300)
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     return np.asarray(vectors @ (inverse[:, None] * (vectors.T @ b))), int((~kept).sum())

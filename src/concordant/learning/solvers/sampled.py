@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
@@ -252,7 +251,7 @@ class Regression:
             x = self._centred(start[q], start[q + 1])
             if len(x):
                 inner = x @ x.T if len(x) < x.shape[1] else x.T @ x
-                most.append(float(scipy.linalg.eigvalsh(inner)[-1]) / len(x))
+                most.append(float(np.linalg.eigvalsh(inner)[-1]) / len(x))
         return max(most, default=0.0)
 
     @cached_property
@@ -261,7 +260,7 @@ class Regression:
         queries = self.gains.queries
         weight = self.chance / np.maximum(queries.sizes, 1)
         gram = NormalEquations.of(self.Z, np.zeros(len(self.Z)), queries.start, weight).gram
-        return max(float(scipy.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
+        return max(float(np.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
 
     def _centred(self, begin: int, end: int) -> Floats:
         x = np.asarray(self.Z[begin:end], np.float64)

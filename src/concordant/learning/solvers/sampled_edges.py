@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from concordant.errors import Setting, UsageError
@@ -115,7 +114,7 @@ class SampleGraphs:
         laplacian[np.diag_indices(size)] -= laplacian.sum(axis=1)
         if len(pull):
             laplacian[np.diag_indices(size)] += pulled * pull
-        return float(scipy.linalg.eigvalsh(x.T @ laplacian @ x)[-1]) if x.size else 0.0
+        return float(np.linalg.eigvalsh(x.T @ laplacian @ x)[-1]) if x.size else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,4 +301,4 @@ class EdgeSamples:
         of_graphs = self.chance / self.chance.sum() * float(self.penalty.second(np.zeros(1))[0])
         x = self.Z[values.spread(self.known.first) + values.place]
         gram = (x * (self.known.pull * values.spread(of_graphs))[:, None]).T @ x
-        return max(float(scipy.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
+        return max(float(np.linalg.eigvalsh(gram)[0]), 0.0) if len(gram) else 0.0
