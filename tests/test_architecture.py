@@ -291,5 +291,5 @@ def test_no_two_files_of_tests_have_one_name() -> None:
 def test_fits_factorise_by_numpy_alone() -> None:
     """SciPy's linear algebra has threads of its own: where both work by turns, either waits for the other's."""
     found = re.compile(r"scipy\.linalg\.(cholesky|cho_factor|eigh|eigvalsh|svd|qr|solve)\(")
-    for path in (SOURCE / "learning" / "solvers").glob("*.py"):
+    for path in sorted((ROOT / "src" / "concordant" / "learning" / "solvers").glob("*.py")):
         assert not found.search(path.read_text(encoding="utf-8")), path
