@@ -34,7 +34,7 @@ TRUST = 0.25
 """Which share of what is to come the pieces that are over have to be before their factor counts half."""
 BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
-FEW = 10
+FEW = 6
 """Steps of which the first one tells how long the others take."""
 SETTING_OUT = 0.8
 """Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""

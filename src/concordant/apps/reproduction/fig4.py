@@ -25,14 +25,16 @@ def run(setting: Setting) -> Outcome:
     sets = [read_graded(name, setting.data) for name in DATA if found(name, setting.data)]
     runs = 4 if setting.quick else RUNS
     rows: list[Row] = []
-    for place, lists in enumerate(sets):
+    done, whole = 0, runs * sum(len(lists.X) for lists in sets)
+    for lists in sets:
         table = []
         for number in range(runs):
             rng = np.random.default_rng([setting.seed, 4, number])
             prefs = lists.draw(PER_QUERY * len(lists), rng)
             fitted = equations(lists, order_targets(prefs, [K], SUBSETS, int(rng.integers(1 << 31))), prefs)
             table.append(risks(lists, np.column_stack([fitted.solve(ridge).theta for ridge in RIDGES])))
-            setting.progress(place * runs + number + 1, len(sets) * runs)
+            done += len(lists.X)
+            setting.progress(done, whole)
         for ridge, column in zip(RIDGES, np.array(table).T, strict=True):
             found_ = compare(column, np.zeros(runs))
             rows.append({"data": TITLES[lists.name], "ridge": f"{ridge:g}", "risk": found_.mean,

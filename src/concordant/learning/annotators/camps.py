@@ -449,7 +449,7 @@ def _trials(numbers: Sequence[int], priors: bool) -> list[float]:
 
 def _cost(camps: int) -> float:
     """What a trial costs beside others: one camp needs no search."""
-    return 0.2 if camps == 1 else float(camps)
+    return 0.2 if camps == 1 else float(camps) ** 0.7
 
 
 class _Search:
