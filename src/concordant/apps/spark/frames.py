@@ -241,7 +241,8 @@ class JudgedQueries:
         for label in self.large:
             rows = None if divided is None else divided(label)
             rows = task(self._on_driver(label)) if rows is None else rows
-            made = made.unionByName(self.session.createDataFrame(rows.select(schema.names).cast(schema)))
+            if len(rows):  # of none Spark Connect makes no frame
+                made = made.unionByName(self.session.createDataFrame(rows.select(schema.names).cast(schema)))
         return made
 
     def rejects(self) -> tuple[Reject, ...]:
