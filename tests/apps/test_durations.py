@@ -163,7 +163,7 @@ def test_doctor_is_one_piece(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.chdir(folder)
     main(["doctor", "many.parquet", "--log-format", "json"])
     assert [*kept.came] == [*kept.plan] == ["looking at many.parquet"], capsys.readouterr().err
-    assert kept.known["rows"] == 4000 and kept.usual["looking at many.parquet"] > 0.3  # type: ignore[operator]
+    assert kept.known["rows"] == 4000 and kept.usual["looking at many.parquet"] > 0.25  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 40])
