@@ -270,6 +270,24 @@ def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, d
         assert [*map(str, ours.notes)] == left
 
 
+@pytest.mark.parametrize("times", [10, 1000, 10**9])
+def test_who_surely_stands_first_is_who_does_in_memory(times: int) -> None:
+    """Of items that only ever won, many times; beside counts so large that a prior is lost no fit breaks off."""
+    log = lists("orders", 12, 60, tiers=9, alone=2)
+    log |= {"count": [times] * len(log["rank"])}
+    theirs = cc.rank(cc.read(log).select(["large"]), "plackett-luce", interval="hessian")
+    known = Known(divided(log, 4, Listed.of, ("judgment",)), find_structure("plackett-luce"), {})
+    ours = known.ranked({"interval": "hessian"})
+    if times == 1000:
+        first = theirs.to_arrow().to_pylist()[0]
+        assert (first["item"], first["rank_upper"], first["flag"]) == ("i13", 1, "never lost")
+    if times <= 1000:
+        alike(ours, theirs)
+    else:  # sums lose digits: that is said
+        np.testing.assert_allclose(ours.score, theirs.score, atol=1e-3)
+        assert not ours.converged
+
+
 @pytest.mark.parametrize("asked", [{}, {"interval": "sandwich"}, {"interval": "none", "min_judgments": 9}])
 @pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
 def test_what_rankings_leave_out_may_stand_last(asked: dict[str, Any], structure: str) -> None:

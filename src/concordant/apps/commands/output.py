@@ -186,8 +186,9 @@ def write_json(data: Mapping[str, Any], name: str, step: Callable[[int, int], ob
 
     def fill(temporary: str) -> None:
         with open(temporary, "w", encoding="utf-8") as file:
+            file.write("{")
             for place, (key, value) in enumerate(data.items()):
-                file.write(f"{',' if place else '{'}\n {json.dumps(key)}: ")
+                file.write(f"{',' if place else ''}\n {json.dumps(key)}: ")
                 file.writelines(_nested(value, step))
             file.write("\n}\n")
 

@@ -22,6 +22,7 @@ from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
@@ -68,6 +69,8 @@ class Known:
             found = shares.sums(Holding(some, shares.items))["held"].prefs
         if found is None:
             raise TooMuch
+        if found.kind is not None:
+            found = found + self._round(~some)
         none = np.zeros(0, np.int32)
         if found.kind is None and shares.by == "pairs":
             found = Comparisons(winner=none, loser=none)
@@ -75,6 +78,26 @@ class Known:
             found = counted_lists("orders", np.zeros(1, np.int64), shares.items.take(none), np.zeros(0))
         size = len(shares.items)
         return declare(found, (shares.query.take(np.zeros(size, np.int64)), shares.items.take(np.arange(size))))
+
+    def _round(self, firm: NDArray[np.bool_]) -> Preferences:
+        """Rankings of two that go once round the items of each block: these are on chains of wins from one to another.
+
+        That is all that is taken from judgments between items that the data limit on both sides.
+        """
+        shares, block = self.shares, self.shares.links.block
+        own = np.flatnonzero(firm & shares.links.compared)
+        own = own[np.argsort(block[own], kind="stable")]
+        runs = Ragged.runs(block[own])
+        after = np.append(own[1:], own[:1])
+        after[runs.start[1:] - 1] = own[runs.first]
+        pairs = np.column_stack([own, after])[runs.spread(runs.sizes) > 1]
+        size = len(pairs)
+        if not size:
+            return Preferences.empty()
+        query = shares.query.take(np.zeros(size, np.int64))
+        return counted_lists(
+            "orders", 2 * np.arange(size + 1), shares.items.take(pairs.ravel()), np.tile([1.0, 2.0], size), query=query
+        )
 
     def _codes(self, batch: Batch) -> Ints:
         """The items of a batch by their codes among those of the query."""

@@ -22,7 +22,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
-from scipy.linalg import solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -389,6 +389,7 @@ class _System(SummedSystem):
         super().__init__(problem)
         self.divided = divided
         self.whole = len(divided.items) <= DIRECT and problem.prior > 0
+        self.component = problem.component
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
         self.score = s.copy()
@@ -405,6 +406,11 @@ class _System(SummedSystem):
         scale = 1.0 / np.sqrt(self.diagonal)
         matrix = self.cells.toarray()
         np.fill_diagonal(matrix, self.diagonal)
-        xs = scale * solve(scale * matrix * scale[:, None], -scale * self.slope_s, assume_a="pos", overwrite_a=True)
+        matrix += (self.component[:, None] == self.component) * self.diagonal.mean()  # the shift, which is taken out
+        try:
+            factor = cho_factor(scale * matrix * scale[:, None], lower=True)
+        except LinAlgError:  # counts so large that the prior is lost beside them
+            return super().newton_step(precision)
+        xs = scale * cho_solve(factor, -scale * self.slope_s)
         self.unfinished[:] = False
         return self.centre(xs), np.zeros_like(self.slope_b)
