@@ -240,6 +240,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
         ({"interval": "none"}, "bradley-terry", True, True),
         ({"interval": "bootstrap"}, "bradley-terry", False, False),
         ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", False, False),
+        ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
         ({"interval": "auto"}, "borda", False, False),
         ({"interval": "none"}, "borda", True, False),
     ):

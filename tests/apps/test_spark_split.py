@@ -338,15 +338,15 @@ def test_rows_of_a_pair_come_to_one_share_and_pairs_to_many(spark: Any, query: b
 
 
 def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ties the method of ``auto`` would be looked for in the whole query."""
+    """With ties the method of ``auto`` is looked for in the whole log: the sandwich."""
     for module in (frames, ranking):
         monkeypatch.setattr(module, "HERE", 10)
     log = votes(8, 150)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=20)
     found = ranking_of(ranked(judged, "bradley-terry", prior=1.0), judged, "bradley-terry", "auto", 0.95)
     assert "no intervals of a query with" in " ".join(found.notes)
-    for query, how in (("large", {"interval": "none"}), ("small", {})):  # the other has intervals
-        theirs = cc.rank(cc.read(log).select([query]), prior=1.0, **how).to_arrow().to_pylist()
+    for query, how in (("large", "none"), ("small", "sandwich")):  # the other has intervals
+        theirs = cc.rank(cc.read(log).select([query]), prior=1.0, interval=how).to_arrow().to_pylist()
         ours = [row for row in found.to_arrow().to_pylist() if row["query"] == query]
         assert [row["item"] for row in ours] == [row["item"] for row in theirs]
         for name in ("score", "lower", "upper"):
@@ -357,7 +357,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
-    for structure, asked in (("log-odds", {}), ("bradley-terry", {"ties": "davidson"})):
+    for structure, asked in (("log-odds", {}), ("bradley-terry", {"ties": "cumulative"})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
             cs.rank(judged, structure, interval="none", **asked)
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):

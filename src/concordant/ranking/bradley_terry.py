@@ -133,7 +133,7 @@ def bradley_terry(
         fitted.iterations,
         fitted.gradient,
         fitted.coefficients,
-        (*_notes(batch, graphs, links, fitted, prior, centre is not None), *_lost_notes(names, lost)),
+        (*_notes(batch, graphs, links, fitted, prior, centre is not None), *lost_notes(names, lost)),
         {"prior": float(prior), "ties": ties, "covariates": bool(names), "mean": centre is not None}
         | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
     )
@@ -153,7 +153,7 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
             )
     none = {name: np.zeros(total) for name in (*names, *graded.thresholds)}
     status = np.full(total, Status.CONVERGED, np.int8)
-    out = _Fitted(np.zeros(graphs.nodes), status, np.zeros(total, np.int64), np.zeros(total), none)
+    out = Fitted(np.zeros(graphs.nodes), status, np.zeros(total, np.int64), np.zeros(total), none)
     only = np.asarray((graded.counts[:, 1:] == 0).all(axis=1), bool)
     tied, begin = graded.counts[:, 0] > 0, graded.begin()
     kinds, kind = np.unique(np.column_stack([graded.free, tied]), axis=0, return_inverse=True)
@@ -192,7 +192,7 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
         said = (*said, Note("nothing but ties", text, graphs=int(ties.sum()), of=total))
     return Scores(
         out.value, links.component, out.status, out.iterations, out.gradient, out.coefficients,
-        (*said, *_lost_notes(names, lost)),
+        (*said, *lost_notes(names, lost)),
         {"prior": prior, "ties": "cumulative", "covariates": bool(names), "mean": False}
         | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
     )  # fmt: skip
@@ -212,7 +212,9 @@ NO_THRESHOLDS = Thresholds()
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class Fitted:
+    """Where the graphs of a batch ended."""
+
     value: Floats
     """Less the prior's mean."""
     status: NDArray[np.int8]
@@ -249,9 +251,9 @@ def _fit(
     ties: str,
     tolerance: float,
     max_iterations: int,
-) -> _Fitted:
+) -> Fitted:
     total = len(graphs)
-    out = _Fitted(
+    out = Fitted(
         np.zeros(graphs.nodes),
         np.full(total, Status.CONVERGED, np.int8),
         np.zeros(total, np.int64),
@@ -327,7 +329,7 @@ def _fit_sparse(
     mean: Floats | None,
     davidson: bool,
     limits: dict[str, float],
-    out: _Fitted,
+    out: Fitted,
     between: Thresholds = NO_THRESHOLDS,
 ) -> None:
     """Fit some graphs with the sparse solver and write how they ended into ``out``."""
@@ -387,17 +389,25 @@ def _scaled(batch: Batch, graphs: Graphs, names: tuple[str, ...], chosen: Ints) 
     z = graphs.covariates
     if z is None or not z.shape[1]:
         return None, np.ones((len(graphs), 0))
-    most = graphs.pairs.most(np.abs(z))
+    scale = scales(batch, names, chosen, graphs.pairs.most(np.abs(z)))
+    return z / scale[graphs.graph], scale
+
+
+def scales(batch: Batch, names: tuple[str, ...], chosen: Ints, most: Floats) -> Floats:
+    """The power of two that brings each covariate of each graph to at most 1; ``most``: their largest sizes.
+
+    Errors: CannotRank where one is 0 in all comparisons of a chosen graph.
+    """
     for g, i in np.argwhere(most[chosen] == 0)[:1]:
         raise CannotRank(
             f"the covariate {names[i]!r} is 0 in every comparison{where(batch, int(chosen[g]))}, so its coefficient is "
             "not determined; leave it out"
         )
-    scale = np.exp2(np.ceil(np.log2(np.where(most > 0, most, 1.0))))
-    return z / scale[graphs.graph], scale
+    return np.asarray(np.exp2(np.ceil(np.log2(np.where(most > 0, most, 1.0)))), np.float64)
 
 
-def _lost_notes(names: tuple[str, ...], lost: NDArray[np.bool_]) -> tuple[Note, ...]:
+def lost_notes(names: tuple[str, ...], lost: NDArray[np.bool_]) -> tuple[Note, ...]:
+    """Say which coefficients the data do not determine; ``lost`` has the shape (graphs, names)."""
     text = (
         "the coefficient of {name!r} is not determined by the data{of:| in {graphs:graphs}}: the covariate is a "
         "difference of properties of the items, which the scores express as well; what is shown is the prior's, its "
@@ -411,15 +421,23 @@ def _lost_notes(names: tuple[str, ...], lost: NDArray[np.bool_]) -> tuple[Note, 
 
 
 def _notes(
-    batch: Batch, graphs: Graphs, links: Connectivity, fitted: _Fitted, prior: float, mean: bool
+    batch: Batch, graphs: Graphs, links: Connectivity, fitted: Fitted, prior: float, mean: bool
 ) -> tuple[Note, ...]:
-    notes = []
+    stopped = np.flatnonzero(fitted.status == Status.STOPPED)
+    return fit_notes(batch, links, fitted, prior, uneven_note(batch, graphs, stopped), mean=mean)
+
+
+def fit_notes(
+    batch: Batch, links: Connectivity, fitted: Fitted, prior: float, why: tuple[Note, ...] = (), *, mean: bool = False
+) -> tuple[Note, ...]:
+    """Say what a reader of a fit should know; ``why``: why some stopped, where that is known."""
+    notes, graphs = [], len(fitted.status)
     stopped = np.flatnonzero(fitted.status == Status.STOPPED)
     if len(stopped):
         worst = float(fitted.gradient[stopped].max())
         text = "{fits:,} of {of:fits} stopped before convergence (gradient {worst:.1e})"
-        notes.append(Note("stopped", text, fits=len(stopped), of=len(graphs), worst=worst))
-        notes.extend(uneven_note(batch, graphs, stopped))
+        notes.append(Note("stopped", text, fits=len(stopped), of=graphs, worst=worst))
+        notes.extend(why)
     notes.extend(separation_note(batch, links, prior))
     zero = "as the prior has them" if mean else "0"
     for code, limit, what in (
@@ -432,5 +450,5 @@ def _notes(
     ):
         if number := int((fitted.coefficients.get("ties", np.zeros(0)) == limit).sum()):
             text = code + " in {of:the comparisons|{graphs:,} of {of:,} graphs}: " + what
-            notes.append(Note(code, text, graphs=number, of=len(graphs)))
+            notes.append(Note(code, text, graphs=number, of=graphs))
     return tuple(notes)

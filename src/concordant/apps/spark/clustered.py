@@ -91,16 +91,17 @@ class _Between:
     def __call__(self, prefs: Comparisons) -> Sums:
         block = self.block[self.items.codes_of(prefs.items.values)]
         rows = np.flatnonzero(block[prefs.winner] != block[prefs.loser])
-        return Sums(held=Held(_in_cells(taken(prefs, rows), (self.way,)), CROSSING).checked())
+        return Sums(held=Held(taken(prefs, rows, self.way), CROSSING).checked())
 
 
-def taken(prefs: Preferences, rows: NDArray[np.intp]) -> Preferences:
-    """Some of the judgments."""
-    return keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
+def taken(prefs: Preferences, rows: NDArray[np.intp], way: int | None = None) -> Preferences:
+    """Some of the judgments; ``way``: of several columns of clusters the one that is kept."""
+    found = keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
+    return found if way is None else _in_cells(found, (way,))
 
 
 @dataclass(frozen=True, eq=False)
-class _Middle:
+class Middle:
     """Σ u_c u_cᵀ over the clusters of a share, u_c the gradient of what one said, at some scores; and how many.
 
     By the numbers of the columns whose cells are the clusters.
@@ -155,7 +156,7 @@ class ByClusters:
     judgments: int = 0
     passes: int = 0
     columns: tuple[str, ...] = ("cluster",)
-    """Of clusters."""
+    """Of clusters; without any judgments lie in any share."""
     divide: Callable[[int], tuple[DataFrame, int, int]] | None = None
     """Divide the query by another of these columns."""
     others: dict[int, ByClusters] = field(default_factory=dict)
@@ -163,16 +164,18 @@ class ByClusters:
 
     @classmethod
     def of(cls, judged: JudgedQueries, label: Any) -> ByClusters:
-        """Count the kinds of judgments of a query in shares. Errors: as of any task."""
-        roles = [role for role in CLUSTERS if role in judged.frame.columns]
+        """Count the kinds of judgments of a query in shares, where there are clusters. Errors: as of any task."""
+        every = [role for role in CLUSTERS if role in judged.frame.columns]
 
         def divide(way: int) -> tuple[DataFrame, int, int]:
-            return shared_out(judged, label, _same, fn.col(roles[way]))
+            roles = every[way : way + 1] or judged.frame.columns
+            return shared_out(judged, label, _same, *(fn.col(f"`{role}`") for role in roles))
 
-        named = judged.checks.layout.clusters if len(roles) > 1 else ("cluster",)
+        named = judged.checks.layout.clusters if len(every) > 1 else ("cluster",)[: len(every)]
         self = cls(*divide(0), judged.most, columns=named, divide=divide)
         try:
-            self.look()
+            if every:
+                self.look()
         except BaseException:
             self.forget()
             raise
@@ -214,9 +217,7 @@ class ByClusters:
         notes: list[str] = [note for note in board.notes if note not in left]
         whose = counted(self.clusters, "clusters")
         if clustered:
-            each = zip(self.columns, self.numbers, strict=True)
-            which = " and ".join(f"the same {name} ({number:,})" for name, number in each)
-            notes.append(f"intervals allow for judgments of {which} being alike")
+            notes.append(self.alike)
         label = board.queries[0] if len(board.queries) else ""
         what = f"query {label!r}" if label not in (None, "") else "the log"
         said = f"{what}: {counted(self.judgments, 'judgments')} of {whose}, divided among tasks by who made them"
@@ -247,9 +248,10 @@ class ByClusters:
 
     def _curvature(self, batch: Batch, scores: Scores) -> Curvature:
         found = bradley_terry_curvature(batch, scores)
-        return replace(found, meat=partial(self._meat, batch, scores, found.extra_name))
+        return replace(found, meat=partial(self.meat, batch, scores, found.extra_name))
 
-    def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
+    def meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
+        """The middle of the sandwich; ``names``: of the parameters beside the scores."""
         items, _ = Labels.encode(batch.prefs.items.take(batch.item))
         scores, number = replace(scores, components=np.zeros(0, np.int32)), len(self.columns)
         parts: dict[Ways, Meat] = {}
@@ -257,10 +259,17 @@ class ByClusters:
         for way in range(number):
             ways = tuple([one for one in every if one[0] == way])
             with stage("what clusters add up to"):
-                found = self._by(way).sums(_Middle(items, scores, names, ways))
+                found = self._by(way).sums(Middle(items, scores, names, ways))
             self.passes += way > 0
             parts |= {one: Meat.of_sums(found["middle", one], found["cells", one]) for one in ways}
         return crossed(parts)
+
+    @property
+    def alike(self) -> str:
+        """What intervals of judgments in clusters allow for."""
+        each = zip(self.columns, self.numbers, strict=True)
+        which = " and ".join(f"the same {name} ({number:,})" for name, number in each)
+        return f"intervals allow for judgments of {which} being alike"
 
     def _by(self, way: int) -> ByClusters:
         """The query divided by another column."""

@@ -34,6 +34,7 @@ from concordant.ranking.structures import Structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +50,7 @@ class Known:
 
     def ranked(self, asked: Mapping[str, Any]) -> Ranking:
         """The ranking, its notes those on this query. Errors: TooMuch; as of ``rank``."""
-        method, links = asked["interval"], self.shares.links
-        firm = firm_nodes(links, Gauge.of(np.array([0, len(self.shares.items)]), links))
-        some = links.compared & ~firm
-        if method != "none" and some.any() and self.structure.reads == "pairs":
-            raise TooMuch  # the likelihood of pairs has another way to scores without a prior
-        prefs = self._judgments(some if method != "none" else np.zeros(len(some), bool))
+        prefs = self._judgments(self._some(asked))
         member = replace(
             self.structure, function=self._scores, linked=self._links, curvature=self._curvature,
             touched=self._touched, expects=False,
@@ -62,42 +58,60 @@ class Known:
         board = rank(prefs, member, **asked)
         return replace(board, notes=tuple(note for note in board.notes if note not in prefs.notes))
 
-    def _judgments(self, some: NDArray[np.bool_]) -> Preferences:
+    def _some(self, asked: Mapping[str, Any]) -> Flags:
+        """The items whose judgments are needed as they are."""
+        links, method = self.shares.links, asked["interval"]
+        firm = firm_nodes(links, Gauge.of(np.array([0, len(self.shares.items)]), links))
+        some = links.compared & ~firm
+        if method != "none" and some.any() and self.structure.reads == "pairs":
+            raise TooMuch  # the likelihood of pairs has another way to scores without a prior
+        return some if method != "none" else np.zeros(len(some), bool)
+
+    def _judgments(self, some: Flags) -> Preferences:
+        """All judgments of some items, and what stands for the others."""
         shares = self.shares
-        found: Preferences | None = Preferences.empty()
-        if some.any():
-            found = shares.sums(Holding(some, shares.items))["held"].prefs
+        found = self._held(some) if some.any() else Preferences.empty()
         if found is None:
             raise TooMuch
-        if found.kind is not None:
-            found = found + self._round(~some)
-        none = np.zeros(0, np.int32)
-        if found.kind is None and shares.by == "pairs":
-            found = Comparisons(winner=none, loser=none)
-        elif found.kind is None:
-            found = counted_lists("orders", np.zeros(1, np.int64), shares.items.take(none), np.zeros(0))
+        found = found + self._round(~some, found) if found.kind is not None else self._nothing()
         size = len(shares.items)
         return declare(found, (shares.query.take(np.zeros(size, np.int64)), shares.items.take(np.arange(size))))
 
-    def _round(self, firm: NDArray[np.bool_]) -> Preferences:
-        """Rankings of two that go once round the items of each block: these are on chains of wins from one to another.
+    def _held(self, some: Flags) -> Preferences | None:
+        """The judgments of some items; None: too many."""
+        found: Preferences | None = self.shares.sums(Holding(some, self.shares.items))["held"].prefs
+        return found
 
-        That is all that is taken from judgments between items that the data limit on both sides.
-        """
-        shares, block = self.shares, self.shares.links.block
-        own = np.flatnonzero(firm & shares.links.compared)
-        own = own[np.argsort(block[own], kind="stable")]
-        runs = Ragged.runs(block[own])
-        after = np.append(own[1:], own[:1])
-        after[runs.start[1:] - 1] = own[runs.first]
-        pairs = np.column_stack([own, after])[runs.spread(runs.sizes) > 1]
-        size = len(pairs)
+    def _nothing(self) -> Preferences:
+        """No judgments, of the kind of all."""
+        none = np.zeros(0, np.int32)
+        if self.shares.by == "pairs":
+            return Comparisons(winner=none, loser=none)
+        return counted_lists("orders", np.zeros(1, np.int64), self.shares.items.take(none), np.zeros(0))
+
+    def _round(self, rest: Flags, found: Preferences) -> Preferences:
+        """Rankings of two that go once round the other items of each block; ``found``: what is beside them."""
+        pairs = self._cycle(rest)
+        size, shares = len(pairs), self.shares
         if not size:
             return Preferences.empty()
         query = shares.query.take(np.zeros(size, np.int64))
         return counted_lists(
             "orders", 2 * np.arange(size + 1), shares.items.take(pairs.ravel()), np.tile([1.0, 2.0], size), query=query
         )
+
+    def _cycle(self, rest: Flags) -> Ints:
+        """Some of the items in a row, block by block, each with the next: they are on chains of wins to each other.
+
+        That is all that is taken from judgments between items that the data limit on both sides.
+        """
+        block = self.shares.links.block
+        own = np.flatnonzero(rest & self.shares.links.compared)
+        own = own[np.argsort(block[own], kind="stable")]
+        runs = Ragged.runs(block[own])
+        after = np.append(own[1:], own[:1])
+        after[runs.start[1:] - 1] = own[runs.first]
+        return np.column_stack([own, after])[runs.spread(runs.sizes) > 1]
 
     def _codes(self, batch: Batch) -> Ints:
         """The items of a batch by their codes among those of the query."""

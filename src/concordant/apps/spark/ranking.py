@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,10 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.clustered import ByClusters
+from concordant.apps.spark.coefficients import WithCoefficients
 from concordant.apps.spark.divided import Known
-from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
+from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
 from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.unranked import settled
@@ -119,11 +123,11 @@ def _large(
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
-    if clusterable(judged, structure, asked):
+    if clusterable(judged, structure, asked) or coefficients(judged, structure, asked):
         with judged.explained():
             shares = ByClusters.of(judged, label)
             try:
-                found = shares.ranked(find_structure(structure), asked)
+                found = _of_clusters(judged, shares, structure=structure, asked=asked, free=free)
             finally:
                 shares.forget()
         if found is not None:
@@ -133,9 +137,37 @@ def _large(
     return None
 
 
+def _of_clusters(
+    judged: JudgedQueries, shares: ByClusters, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> tuple[Ranking, list[str]] | None:
+    """The ranking of a query by its kinds of judgments or, with coefficients, by sums; and what is to be noted."""
+    member = find_structure(structure)
+    if clusterable(judged, structure, asked) and (found := shares.ranked(member, asked)) is not None:
+        return found
+    if not coefficients(judged, structure, asked):
+        return None
+    known = WithCoefficients.of(shares, member, asked, judged.checks.layout.covariates)
+    if known is None:
+        return None
+    try:
+        try:
+            board = known.ranked(asked)
+        except TooMuch:
+            if not free:
+                return None
+            board = known.ranked({**asked, "interval": "none"})
+        return board, [*map(str, board.notes), *known.said(board), *_without(board, asked, known.shares)]
+    except TooMuch:
+        return None
+    finally:
+        known.shares.forget()
+
+
 def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
     """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's."""
     if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
+        return True
+    if coefficients(judged, structure, asked):
         return True
     method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
     return clusterable(judged, structure, {**asked, "interval": method})
@@ -151,6 +183,18 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
         plain = structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
         return plain and 0 < columns <= CROSSED
     return columns > 0 and asked["interval"] in ("none", "hessian")
+
+
+def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
+    """Whether the fit of one query has coefficients beside the scores and follows from sums over judgments."""
+    if structure != "bradley-terry" or not judged.compared or asked["interval"] == "bootstrap":
+        return False
+    known = DIVISIBLE | {"tolerance", "max_iterations"}
+    if {name for name, value in asked.items() if value is not None and name not in known}:
+        return False
+    crossed = len({*CLUSTERS} & {*judged.frame.columns}) <= CROSSED
+    ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariates)
+    return crossed and not asked.get("across_components") and (ties == "davidson" or (valued and ties == "half"))
 
 
 def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
@@ -217,12 +261,17 @@ def _divided(
         finally:
             shares.forget()
     notes = [*map(str, board.notes), f"{shares.said}; whether the model fits was not looked at"]
-    if board.interval != asked["interval"]:
-        notes.append(
-            f"no intervals of a query with {shares.judgments:,} judgments: more than {HERE:,} distinct ones are not "
-            "brought together for them"
-        )
-    return _beside(board, notes)
+    return _beside(board, [*notes, *_without(board, asked, shares)])
+
+
+def _without(board: Ranking, asked: Mapping[str, Any], shares: Divided) -> list[str]:
+    """Say that there are no intervals, where some were to be."""
+    if board.interval == asked["interval"]:
+        return []
+    return [
+        f"no intervals of a query with {shares.judgments:,} judgments: more than {HERE:,} distinct ones are not "
+        "brought together for them"
+    ]
 
 
 def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval: str, level: float) -> Ranking:
@@ -383,8 +432,8 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if judged.kind != "comparisons":
         return "hessian" if member.whole else "sandwich"
     with judged.explained():
-        task, beyond = partial(_suited, ties=ties, whole=member.whole), partial(_beyond, judged)
-        methods = judged.table(task, METHODS, beyond).toArrow()["method"].to_pylist()
+        task = partial(_suited, ties=ties, whole=member.whole)
+        methods = judged.table(task, METHODS, partial(_beyond, judged, task)).toArrow()["method"].to_pylist()
     return "sandwich" if "sandwich" in methods else "hessian"
 
 
@@ -393,6 +442,18 @@ def _suited(prefs: Preferences, *, ties: str | None, whole: bool) -> pa.Table:
     return pa.table({"method": [method_for(prefs, ties, whole=whole)]}, METHODS)
 
 
-def _beyond(judged: JudgedQueries, label: Any) -> pa.Table | None:
-    """Nothing of a query that is too large for intervals; None for others."""
-    return METHODS.empty_table() if judged.large_sizes[judged.large.index(label)] > HERE else None
+def _beyond(judged: JudgedQueries, task: Task, label: Any) -> pa.Table:
+    """The same of a query that no task can hold, some rows at a time, where they lie."""
+    frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
+    packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
+    packed = frame.withColumn(BUCKET, fn.lit(0)).mapInArrow(packing, from_arrow_schema(PACKED))
+    looking = partial(_looking, checks=judged.checks, task=task)
+    return packed.mapInArrow(looking, from_arrow_schema(METHODS)).distinct().toArrow()
+
+
+def _looking(batches: Iterator[pa.RecordBatch], *, checks: Checks, task: Task) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = put_together(iter([batch]), len(batch) * BLOCK, stopping=False)
+        prefs = Preferences.empty() if rows is None else checks.preferences(rows)
+        if len(prefs):
+            yield from task(prefs).to_batches()

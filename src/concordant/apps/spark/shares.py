@@ -171,7 +171,7 @@ class Pairs(Share):
         batch = Batch.whole(prefs)
         graphs, codes = batch.graphs, batch.item.astype(np.int32)
         wins = _narrow(graphs.above), _narrow(graphs.below)
-        return cls(*_known(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
+        return cls(*known_of(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {"first": own[self.first], "second": own[self.second]}
@@ -246,7 +246,7 @@ class ListedPairs(Pairs):
             batch = Batch(prefs, one.astype(np.int32), np.array([0, len(row)]), row, count)
             root = diags_array(np.sqrt(count)) @ bradley_terry_curvature(batch, scores).contributions
             whole = whole + csr_array(root.T @ root)
-        return _among(whole, self.code, len(self.touched))
+        return among(whole, self.code, len(self.touched))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +261,7 @@ class Listed(Share):
     def of(cls, prefs: Preferences) -> Self:
         """Some lists of one query."""
         batch = Batch.whole(prefs)
-        return cls(*_known(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
+        return cls(*known_of(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {"code": own[self.code]}
@@ -302,7 +302,7 @@ class Listed(Share):
 
     def information(self, score: Floats) -> csr_array:
         at = LuceTerms(self.lists).at(score[self.code])
-        return _among(at.information(), self.code, len(self.touched))
+        return among(at.information(), self.code, len(self.touched))
 
     def middle(self, score: Floats) -> csr_array:
         lists, whole = self.lists, csr_array((len(self.code),) * 2)
@@ -313,7 +313,7 @@ class Listed(Share):
             shape = len(some.weight), len(self.code)
             root = csr_array(coo_array((draws, (some.row, some.node)), shape=shape))
             whole = whole + csr_array(root.T @ root)
-        return _among(whole, self.code, len(self.touched))
+        return among(whole, self.code, len(self.touched))
 
     def holding(self, some: NDArray[np.bool_], items: Labels) -> Preferences:
         """The lists that hold some of the query's items, as rankings: a choice stands above a tie of the others."""
@@ -349,13 +349,14 @@ class Ballots(Share):
         return self.kept.of(with_unranked_last(prefs) if isinstance(prefs, Lists) else prefs).coded(items)
 
 
-def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
+def known_of(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
+    """What every share knows of some judgments: queries, items, the judgments of each item, and their number."""
     touched = np.zeros(len(prefs.items), np.int64)
     touched[batch.item] = touches(batch)
     return prefs.queries, prefs.items, touched, len(prefs)
 
 
-def _among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
+def among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
     """A matrix of nodes as one of all items of the query."""
     own = cells.tocoo()
     return csr_array(coo_array((own.data, (code[own.row], code[own.col])), shape=(size, size)))

@@ -56,7 +56,8 @@ LISTS = 1 << 20
 TASKS = 2
 """Tasks for each core, at most: each sends a number for each item in every pass."""
 
-Work = Callable[[Share], Sums]
+Work = Callable[[Any], Sums]
+"""What is done on a share."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ class Divided:
         apart = int(self.links.separated.sum())
         if prior == 0 and apart:
             raise NoMaximumLikelihood(
-                f"the maximum likelihood of {self._what} does not exist: no chain of wins limits "
+                f"the maximum likelihood of {self.what} does not exist: no chain of wins limits "
                 f"{counted(apart, 'items')} on both sides. ",
                 *HELP,
             )
@@ -324,14 +325,15 @@ class Divided:
         self.frame.unpersist()
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
+        """The query by its name."""
         return f"query {self.query[0]!r}" if self.query[0] not in (None, "") else "the log"
 
     @property
     def said(self) -> str:
         """How it was done."""
         return (
-            f"{self._what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
+            f"{self.what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
             f"among tasks by their {self.by} ({self.shares:,} shares, {self.passes:,} passes)"
         )
 

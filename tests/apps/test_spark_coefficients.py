@@ -1,0 +1,232 @@
+"""One query that no task can hold, its fit with coefficients beside the scores: the ranking is that of memory."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import concordant as cc
+from concordant.ranking.structures import structure as find_structure
+from spark_session import spark_tests, why_not
+
+pytestmark = spark_tests
+if not why_not():
+    from test_spark_clustered import Here, agrees
+
+    from concordant.apps.spark import coefficients as coefficients_
+    from concordant.apps.spark import frames, ranking, splitting
+    from concordant.apps.spark.coefficients import WithCoefficients
+    from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.learning_held import Sums
+    from concordant.apps.spark.ranking import ranked, ranking_of
+    from concordant.apps.spark.shares import TooMuch
+
+Log = dict[str, list[Any]]
+
+
+def votes(items: int, rows: int, *, ties: float = 0.0, first: int = 0, people: int = 0, seed: int = 0) -> Log:
+    """Votes that go by scores, by which of two stood first and by length; ``first``: so many items never lose."""
+    rng = np.random.default_rng([items, rows, seed])
+    score = rng.normal(size=items)
+    one = rng.integers(0, items, rows)
+    other = (one + rng.integers(1, items, rows)) % items
+    home, length = rng.choice([-1, 0, 1], rows), rng.normal(size=rows).round(2)
+    wins = rng.random(rows) < 1 / (1 + np.exp(score[other] - score[one] - 0.4 * home - 0.7 * length))
+    wins = np.where(one < first, True, np.where(other < first, False, wins))
+    tie = (rng.random(rows) < ties) & (one >= first) & (other >= first)
+    log: Log = {name: [f"i{code}" for code in side] for name, side in (("left", one), ("right", other))}
+    log |= {"outcome": np.where(tie, "tie", np.where(wins, "left", "right")).tolist()}
+    log |= {"home": home.tolist(), "length": length.tolist()}
+    return log | ({"who": [f"p{code}" for code in rng.integers(0, people, rows)]} if people else {})
+
+
+def reading(log: Log) -> dict[str, Any]:
+    whose = [name for name in log if name.startswith(("who", "way"))]
+    named = {"covariates": [name for name in ("home", "length", "age") if name in log]}
+    return named | ({"cluster": whose if len(whose) > 1 else whose[0]} if whose else {})
+
+
+def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> WithCoefficients:
+    """Shares as tasks have them, without Spark."""
+
+    class Shares(splitting.Divided):
+        def sums(self, work: Any) -> Any:
+            self.passes += 1
+            return sum([pickle.loads(pickle.dumps(work))(one) for one in self.frame], Sums())  # type: ignore[attr-defined]
+
+        def change(self, change: Any) -> None:
+            self.frame = [pickle.loads(pickle.dumps(change(one))) for one in self.frame]  # type: ignore[attr-defined]
+
+        def forget(self) -> None: ...
+
+    def change(frame: Any, change: Any) -> Any:
+        return [pickle.loads(pickle.dumps(change(one))) for one in frame]
+
+    monkeypatch.setattr(coefficients_, "Divided", Shares)
+    monkeypatch.setattr(coefficients_, "changed", change)
+    given = reading(log)
+    whose = [given["cluster"]] if isinstance(given.get("cluster"), str) else given.get("cluster", [])
+
+    def divide(way: int) -> Any:
+        labels = log[whose[way]] if whose else list(map(str, range(len(log["left"]))))
+        share = np.array([sum(map(ord, label)) % shares for label in labels])
+        rows = [np.flatnonzero(share == number) for number in np.unique(share)]
+        parts = [{name: [column[row] for row in some] for name, column in log.items()} for some in rows]
+        return [cc.read(part, **given) for part in parts], shares, 2
+
+    by = Here(*divide(0), 1 << 20, columns=tuple(whose), divide=divide)
+    by.clusters = sum(len(part.clusters) for part in by.frame) if whose else 0
+    found = WithCoefficients.of(by, find_structure("bradley-terry"), options, tuple(given["covariates"]))
+    assert found is not None
+    return found
+
+
+def crossed(log: Log, number: int) -> Log:
+    return log | {"way": [f"w{code}" for code in np.random.default_rng(1).integers(0, number, len(log["left"]))]}
+
+
+def without(log: Log, *names: str) -> Log:
+    return {name: column for name, column in log.items() if name not in names}
+
+
+CASES: dict[str, tuple[Log, dict[str, Any]]] = {
+    "one win each": (votes(12, 700), {}),
+    "few wins of some items, and items that never lose": (votes(14, 120, first=2), {"quasi": True}),
+    "ties are half a win": (votes(10, 500, ties=0.2), {}),
+    "ties have a weight": (votes(10, 500, ties=0.2, first=1), {"ties": "davidson"}),
+    "a weight of ties alone": (without(votes(9, 400, ties=0.2), "home", "length"), {"ties": "davidson"}),
+    "no ties": (votes(9, 300), {"ties": "davidson"}),
+    "clusters": (votes(12, 700, people=60, first=1), {"min_judgments": 9}),
+    "clusters of two columns, with ties": (crossed(votes(9, 600, people=40, ties=0.2), 25), {"ties": "davidson"}),
+    "a reference, a prior, a level": (votes(8, 300), {"reference": "i2", "prior": 1.0, "level": 0.8}),
+    "no prior": (votes(6, 300, ties=0.1), {"prior": 0.0}),
+    "strengths": (votes(9, 400) | {"weight": np.resize([0.5, 1.0, 2.0], 400).tolist()}, {}),
+}
+
+
+def notes_of(board: cc.Ranking) -> list[str]:
+    """The notes on the fit; of clusters, and whether the model fits, others are made."""
+    left = ("clusters", "lack of fit", "contradicted pairs")
+    kept = [note for note in board.notes if "read as" not in note and getattr(note, "code", "") not in left]
+    return sorted(map(str, kept))
+
+
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("shares", [1, 5])
+@pytest.mark.parametrize("case", CASES)
+def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, options = CASES[case]
+    if not direct:  # as of so many items that no matrix of them is made
+        monkeypatch.setattr(coefficients_, "DIRECT", 0)
+    whole = cc.rank(cc.read(log, **reading(log)), **options)
+    found = of(log, shares, options, monkeypatch)
+    board = found.ranked({**options, "interval": whole.interval})
+    agrees(board, whole, 1e-8)
+    assert {*board.coefficients} == {*whole.coefficients} and whole.coefficients
+    assert notes_of(board) == notes_of(whole)
+    for name in ("home", "length"):
+        assert name not in log or f"{name} {whole.coefficients[name][0]:.6g} " in " ".join(found.said(board))
+    few = {**without(options, "level", "quasi"), "interval": "none"}
+    agrees(found.ranked(few), cc.rank(cc.read(log, **reading(log)), **few))
+
+
+def test_a_difference_of_properties_of_items_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = votes(8, 300)
+    age = dict(zip([f"i{code}" for code in range(8)], [3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 6.0, 5.0], strict=True))
+    log["age"] = [age[one] - age[other] for one, other in zip(log["left"], log["right"], strict=True)]
+    whole = cc.rank(cc.read(log, **reading(log)))
+    for direct in (1000, 0):
+        monkeypatch.setattr(coefficients_, "DIRECT", direct)
+        board = of(log, 4, {}, monkeypatch).ranked({"interval": whole.interval})
+        np.testing.assert_allclose(board.score, whole.score, atol=1e-6)
+        assert board.coefficients["s.e. of age"][0] == np.inf
+        assert notes_of(board) == notes_of(whole)
+        assert "the coefficient of 'age' is not determined" in " ".join(map(str, board.notes))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"home": [0] * 300}, cc.CannotRank, "'home' is 0 in every comparison"),
+        ({"age": "length"}, cc.CannotRank, "cannot be determined from the comparisons"),
+        ({"age": "outcome"}, cc.CannotRank, "'age' has no finite maximum likelihood"),
+    ],
+)
+def test_coefficients_that_do_not_exist(
+    change: dict[str, Any], error: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = votes(8, 300)
+    sign = {"left": 1.0, "right": -1.0}
+    known = {"length": [2 * x for x in log["length"]], "outcome": [sign[won] for won in log["outcome"]]}
+    log |= {name: known.get(value, value) if isinstance(value, str) else value for name, value in change.items()}
+    with pytest.raises(error) as here:
+        cc.rank(cc.read(log, **reading(log)))
+    for direct in (1000, 0):
+        monkeypatch.setattr(coefficients_, "DIRECT", direct)
+        with pytest.raises(error, match=said) as there:
+            of(log, 4, {}, monkeypatch).ranked({"interval": "none"})
+        assert str(there.value) == str(here.value)
+
+
+def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = votes(10, 200, first=1)
+    found = of(log, 3, {}, monkeypatch)
+    monkeypatch.setattr(coefficients_, "LISTS", 3)
+    with pytest.raises(TooMuch):
+        found.ranked({"interval": "hessian"})
+    assert found.ranked({"interval": "none"}).interval == "none"
+    monkeypatch.setattr(coefficients_, "LARGEST", 9)
+    with pytest.raises(TooMuch):
+        found.ranked({"interval": "sandwich"})
+    with pytest.raises(cc.NoMaximumLikelihood, match="no chain of wins limits"):
+        found.ranked({"interval": "none", "prior": 0})
+
+
+@pytest.mark.parametrize(
+    ("people", "options", "interval"),
+    [
+        (0, {}, "sandwich"),
+        (30, {}, "sandwich"),
+        (0, {"ties": "davidson"}, "hessian"),
+        (0, {"interval": "none"}, "none"),
+    ],
+)
+def test_spark(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, people: int, options: dict[str, Any], interval: str
+) -> None:
+    def refused(*_: Any) -> Any:
+        raise AssertionError("the driver was asked for the query")
+
+    monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
+    for module in (frames, ranking):
+        monkeypatch.setattr(module, "HERE", 200)
+    log = votes(9, 700, ties=0.1, first=1, people=people)
+    log["query"] = ["large"] * 690 + ["small"] * 10
+    given = reading(log)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=300, **given)
+    assert judged.large == ("large",)
+    assert ranking.divided_here(judged, "bradley-terry", {"interval": "auto", **options})
+    found = ranking_of(ranked(judged, "bradley-terry", **options), judged, "bradley-terry", "auto", 0.95)
+    whole = cc.rank(cc.read(log, **given), **options)
+    assert found.interval == interval
+    agrees(found, whole, 1e-8)
+    said = " ".join(found.notes)
+    assert "query 'large': coefficients home" in said
+    assert f"divided among tasks by {'who made them' if people else 'their rows'}" in said
+
+
+def test_intervals_that_would_take_too_much_are_left_out(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (frames, ranking):
+        monkeypatch.setattr(module, "HERE", 100)
+    monkeypatch.setattr(coefficients_, "LARGEST", 5)
+    log = votes(9, 400, ties=0.1)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=90, **reading(log))
+    found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
+    assert found.interval == "none" and "no intervals of a query with 400 judgments" in " ".join(found.notes)
+    np.testing.assert_allclose(found.score, cc.rank(cc.read(log, **reading(log))).score, atol=1e-9)
+    with pytest.raises(cc.UsageError, match=r"has \d+ distinct judgments"):
+        ranked(judged, "bradley-terry", interval="sandwich")
