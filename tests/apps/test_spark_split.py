@@ -58,9 +58,10 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 
 
 def divided(
-    log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right"), last: bool = False
-) -> Any:
-    """Shares of a query as tasks have them, without Spark."""
+    log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right"), last: bool = False,
+    whose: tuple[str, ...] = (),
+) -> Any:  # fmt: skip
+    """Shares of a query as tasks have them, without Spark; ``whose``: columns of clusters, each in one share."""
 
     class Here(splitting.Divided):
         def sums(self, work: Any) -> Any:
@@ -70,13 +71,20 @@ def divided(
         def change(self, change: Any) -> None:
             self.frame = [pickle.loads(pickle.dumps(change(share))) for share in self.frame]
 
-    rows: dict[int, list[tuple[Any, ...]]] = {}
-    where = [[*log].index(name) for name in key]
-    for row in zip(*log.values(), strict=True):
-        if row[0] == "large":
-            rows.setdefault(sum(ord(letter) for place in where for letter in str(row[place])) % shares, []).append(row)
-    parts = [cc.read(dict(zip(log, zip(*some, strict=True), strict=True))) for some in rows.values()]
-    found = Here([(of or splitting.Pairs.of)(part) for part in parts], shares, 2)  # type: ignore[arg-type]
+    of = of or splitting.Pairs.of
+    reading = {"cluster": whose if len(whose) > 1 else whose[0]} if whose else {}
+
+    def divide(way: int) -> Any:
+        rows: dict[int, list[tuple[Any, ...]]] = {}
+        where = [[*log].index(name) for name in (whose[way : way + 1] or key)]
+        for row in zip(*log.values(), strict=True):
+            if row[0] == "large":
+                share = sum(ord(letter) for place in where for letter in str(row[place])) % shares
+                rows.setdefault(share, []).append(row)
+        parts = [cc.read(dict(zip(log, zip(*some, strict=True), strict=True)), **reading) for some in rows.values()]
+        return [of(part) for part in parts], shares, 2
+
+    found = Here(*divide(0), columns=whose, divide=divide)
     found.last = last
     assert found.look()
     return found
@@ -268,6 +276,51 @@ def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, d
         looked = "the scores are right where"  # whether the model fits is not looked at
         left = [str(note) for note in theirs.notes if note not in prefs.notes and not str(note).startswith(looked)]
         assert [*map(str, ours.notes)] == left
+
+
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+@pytest.mark.parametrize("ways", [(12,), (30, 7), (20, 9, 4), (1,)])
+@pytest.mark.parametrize("number", range(len(LISTS)))
+def test_intervals_of_lists_in_clusters_are_those_of_memory(number: int, ways: tuple[int, ...], structure: str) -> None:
+    log, options = dict(LISTS[number]), {"interval": "sandwich"}
+    if number in (2, 3) and len(ways) > 1:
+        pytest.skip("fewer cells than its covariance has parameters: what is drawn from it depends on last bits")
+    key = "session" if "session" in log else "judgment"
+    draw = np.random.default_rng(0)
+    for place, many in enumerate(ways):  # whoever made a list made all of it
+        of = {label: f"p{draw.integers(many)}" for label in dict.fromkeys(log[key])}
+        log[f"who {place}"] = [of[label] for label in log[key]]
+    whose = tuple(f"who {place}" for place in range(len(ways)))
+    prefs = cc.read(log, cluster=whose if len(whose) > 1 else whose[0]).select(["large"])
+    theirs = cc.rank(prefs, structure, **options)
+    for shares in (1, 6):
+        found = divided(log, shares, (Listed if structure == "plackett-luce" else ListedPairs).of, whose=whose)
+        known = Known(found, find_structure(structure), {})
+        if found.links.separated.any() and structure == "bradley-terry":
+            with pytest.raises(TooMuch):
+                known.ranked(options)
+            return
+        alike(known.ranked(options), theirs)
+        (said,) = [note for note in theirs.notes if "being alike" in note]
+        assert splitting.alike([name if len(ways) > 1 else "cluster" for name in whose], found.numbers) in said
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_lists_in_clusters_on_spark(columns: int, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (frames, ranking):
+        monkeypatch.setattr(module, "HERE", 10)  # the driver would not take it
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    log, draw = lists("orders", 9, 60, tiers=3, alone=1), np.random.default_rng(0)
+    for place in range(columns):
+        of = {label: f"p{draw.integers(20 - 9 * place)}" for label in dict.fromkeys(log["judgment"])}
+        log[f"who {place}"] = [of[label] for label in log["judgment"]]
+    whose = ["who 0", "who 1"] if columns > 1 else "who 0"
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=50, cluster=whose)
+    ours = ranking_of(ranked(judged, "plackett-luce"), judged, "plackett-luce", "auto", 0.95)
+    alike(ours, cc.rank(cc.read(log, cluster=whose), "plackett-luce"))
+    assert ours.interval == "sandwich"
+    number = len({who for who, query in zip(log["who 0"], log["query"], strict=True) if query == "large"})
+    assert f"{'who 0' if columns > 1 else 'cluster'} ({number})" in " ".join(ours.notes)
 
 
 @pytest.mark.parametrize("times", [10, 1000, 10**9])

@@ -10,7 +10,7 @@ Judgments between items that the data do not limit against each other, which are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -25,7 +25,7 @@ from scipy.sparse import csr_array, vstack
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.shares import CROSSING, Held
-from concordant.apps.spark.splitting import shared_out
+from concordant.apps.spark.splitting import Ways, alike, shared_out
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
@@ -41,8 +41,6 @@ from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 
 Floats = NDArray[np.float64]
-Ways = tuple[int, ...]
-"""Numbers of columns of clusters."""
 LARGEST = 1000
 """Items of a sandwich: each task sends a square matrix of so many rows."""
 UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
@@ -217,7 +215,7 @@ class ByClusters:
         notes: list[str] = [note for note in board.notes if note not in left]
         whose = counted(self.clusters, "clusters")
         if clustered:
-            notes.append(self.alike)
+            notes.append(alike(self.columns, self.numbers))
         label = board.queries[0] if len(board.queries) else ""
         what = f"query {label!r}" if label not in (None, "") else "the log"
         said = f"{what}: {counted(self.judgments, 'judgments')} of {whose}, divided among tasks by who made them"
@@ -253,23 +251,14 @@ class ByClusters:
     def meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
         """The middle of the sandwich; ``names``: of the parameters beside the scores."""
         items, _ = Labels.encode(batch.prefs.items.take(batch.item))
-        scores, number = replace(scores, components=np.zeros(0, np.int32)), len(self.columns)
+        scores = replace(scores, components=np.zeros(0, np.int32))
         parts: dict[Ways, Meat] = {}
-        every = [ways for size in range(1, number + 1) for ways in combinations(range(number), size)]
-        for way in range(number):
-            ways = tuple([one for one in every if one[0] == way])
+        for way, ways in every_way(len(self.columns)):
             with stage("what clusters add up to"):
                 found = self._by(way).sums(Middle(items, scores, names, ways))
             self.passes += way > 0
             parts |= {one: Meat.of_sums(found["middle", one], found["cells", one]) for one in ways}
         return crossed(parts)
-
-    @property
-    def alike(self) -> str:
-        """What intervals of judgments in clusters allow for."""
-        each = zip(self.columns, self.numbers, strict=True)
-        which = " and ".join(f"the same {name} ({number:,})" for name, number in each)
-        return f"intervals allow for judgments of {which} being alike"
 
     def _by(self, way: int) -> ByClusters:
         """The query divided by another column."""
@@ -286,6 +275,17 @@ class ByClusters:
             other = self._by(way)
             other.clusters = other.clusters or other.sums(_Number(way))["clusters"]
         return [self._by(way).clusters for way in range(len(self.columns))]
+
+
+def every_way(number: int) -> Iterator[tuple[int, tuple[Ways, ...]]]:
+    """Yield each of the columns, and all intersections of which it is the first.
+
+    >>> list(every_way(2))
+    [(0, ((0,), (0, 1))), (1, ((1,),))]
+    """
+    every = [ways for size in range(1, number + 1) for ways in combinations(range(number), size)]
+    for way in range(number):
+        yield way, tuple([one for one in every if one[0] == way])
 
 
 def crossed(parts: Mapping[Ways, Meat]) -> Meat:

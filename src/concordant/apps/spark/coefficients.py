@@ -18,10 +18,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import block_array, csr_array
 
 from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle, taken
-from concordant.apps.spark.divided import Known
+from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
 from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of
-from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem
+from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch, Graphs
@@ -333,7 +333,7 @@ class WithCoefficients(Known):
     def said(self, board: Ranking) -> list[str]:
         """How a ranking was made, and the coefficients, which its table does not have."""
         by, shares = self.by, self.shares
-        found = [by.alike] if board.interval == "sandwich" and by.columns else []
+        found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
         held = {name: (board.coefficients[name][0], board.coefficients.get(f"s.e. of {name}")) for name in self.names}
         if self.ties == "davidson":
             held["ties (log ν)"] = board.coefficients["ties"][0], board.coefficients.get("s.e. of ties")
@@ -487,7 +487,7 @@ class WithCoefficients(Known):
             hessian = csr_array(block_array([[scored, border], [border.T, csr_array(found["corner"])]]))
         meat = partial(self._meat, batch, scores, tuple(names))
         owner = np.zeros(len(names), np.int64)
-        return Curvature(hessian, prior, _nowhere, lambda: np.nan, owner, tuple(names), meat=meat)
+        return Curvature(hessian, prior, nowhere, lambda: np.nan, owner, tuple(names), meat=meat)
 
     def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
         if self.by.columns:
@@ -497,7 +497,3 @@ class WithCoefficients(Known):
             known = replace(scores, components=np.zeros(0, np.int32))
             found = self.by.sums(Middle(items, known, names, ((),)))
         return replace(Meat.of_sums(found["middle", ()], found["cells", ()]), clustered=False)
-
-
-def _nowhere(*_: Any) -> csr_array:
-    raise TypeError("the judgments lie elsewhere")

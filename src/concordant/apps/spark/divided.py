@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from concordant.apps.spark.clustered import LARGEST
+from concordant.apps.spark.clustered import LARGEST, crossed, every_way
+from concordant.apps.spark.learning_held import Sums
 from concordant.apps.spark.shares import TooMuch
-from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle
+from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle, Ways
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
@@ -56,7 +58,8 @@ class Known:
             touched=self._touched, expects=False,
         )  # fmt: skip
         board = rank(prefs, member, **asked)
-        return replace(board, notes=tuple(note for note in board.notes if note not in prefs.notes))
+        left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") == "clusters")}
+        return replace(board, notes=tuple(note for note in board.notes if note not in left))
 
     def _some(self, asked: Mapping[str, Any]) -> Flags:
         """The items whose judgments are needed as they are."""
@@ -79,7 +82,9 @@ class Known:
 
     def _held(self, some: Flags) -> Preferences | None:
         """The judgments of some items; None: too many."""
-        found: Preferences | None = self.shares.sums(Holding(some, self.shares.items))["held"].prefs
+        shares = self.shares
+        way = int(np.argmin(shares.numbers)) if shares.columns else None
+        found: Preferences | None = shares.sums(Holding(some, shares.items, way))["held"].prefs
         return found
 
     def _nothing(self) -> Preferences:
@@ -95,10 +100,10 @@ class Known:
         size, shares = len(pairs), self.shares
         if not size:
             return Preferences.empty()
+        ends, item, tier = 2 * np.arange(size + 1), shares.items.take(pairs.ravel()), np.tile([1.0, 2.0], size)
+        whose = None if found.clusters is None else found.clusters.take(np.zeros(size, np.int64))
         query = shares.query.take(np.zeros(size, np.int64))
-        return counted_lists(
-            "orders", 2 * np.arange(size + 1), shares.items.take(pairs.ravel()), np.tile([1.0, 2.0], size), query=query
-        )
+        return counted_lists("orders", ends, item, tier, query=query, cluster=whose)
 
     def _cycle(self, rest: Flags) -> Ints:
         """Some of the items in a row, block by block, each with the next: they are on chains of wins to each other.
@@ -144,21 +149,33 @@ class Known:
         score = np.zeros(len(own))
         score[own] = scores.value
 
-        def added(work: Information | Middle) -> csr_array:
-            found = self.shares.sums(work)["cells"].matrix
-            if found is None:
+        found = self.shares.sums(Information(score))["cells"].matrix
+        if found is None:
+            raise TooMuch
+        information, prior = csr_array(found[own][:, own]), float(scores.options["prior"])
+        return Curvature(information, prior, nowhere, lambda: np.nan, none, meat=partial(self._middle, score, own))
+
+    def _middle(self, score: Floats, own: Ints) -> Meat:
+        """Of the sandwich at some scores, of nodes by their codes."""
+        if len(own) > LARGEST:
+            raise TooMuch
+
+        def meat(found: Sums, way: Ways, number: int) -> Meat:
+            matrix = found["cells", way].matrix
+            if matrix is None:
                 raise TooMuch
-            return csr_array(found[own][:, own])
+            return Meat.of_sums(matrix[own][:, own].toarray(), number)
 
-        def middle() -> Meat:
-            if len(own) > LARGEST:
-                raise TooMuch
-            made = Meat.of_sums(added(Middle(score)).toarray(), self.shares.judgments)
-            return replace(made, clustered=False)
+        shares = self.shares
+        parts: dict[Ways, Meat] = {}
+        if not shares.columns:
+            return replace(meat(shares.sums(Middle(score)), (), shares.judgments), clustered=False)
+        for way, ways in every_way(len(shares.columns)):
+            found = shares.by_column(way).sums(Middle(score, ways))
+            parts |= {one: meat(found, one, found["number", one]) for one in ways}
+        return crossed(parts)
 
-        information, prior = added(Information(score)), float(scores.options["prior"])
-        return Curvature(information, prior, _nowhere, lambda: np.nan, none, meat=middle)
 
-
-def _nowhere(*_: Any) -> csr_array:
+def nowhere(*_: Any) -> csr_array:
+    """The gradients of judgments that are not here."""
     raise TypeError("the judgments lie elsewhere")

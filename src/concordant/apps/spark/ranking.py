@@ -21,7 +21,7 @@ from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
-from concordant.apps.spark.splitting import Divided
+from concordant.apps.spark.splitting import Divided, alike
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
@@ -198,10 +198,10 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
 
 
 def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
-    """Whether intervals of one query of lists follow from sums over these: each is one judgment, by nobody we know."""
+    """Whether intervals of one query of lists follow from sums over these, of which each is one judgment."""
     if judged.compared or asked["interval"] in ("none", "bootstrap"):
         return False
-    return asked["interval"] == "hessian" or not {*CLUSTERS} & {*judged.frame.columns}
+    return asked["interval"] == "hessian" or len({*CLUSTERS} & {*judged.frame.columns}) <= CROSSED
 
 
 DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
@@ -229,7 +229,7 @@ def divided(judged: JudgedQueries, label: Any, structure: str, interval: str = "
     if not judged.compared:
         pairs = Pairs if interval == "none" else ListedPairs
         kept = Listed if structure == "plackett-luce" else pairs
-    return Divided.of(judged, label, kept)
+    return Divided.of(judged, label, kept, clusters=interval == "sandwich")
 
 
 def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,9 +258,11 @@ def _divided(
                 if not free:
                     return None
                 board = known.ranked({**asked, "interval": "none"})
+            clustered = board.interval == "sandwich" and shares.columns
+            allowed = [alike(shares.columns, shares.numbers)] if clustered else []
         finally:
             shares.forget()
-    notes = [*map(str, board.notes), f"{shares.said}; whether the model fits was not looked at"]
+    notes = [*map(str, board.notes), *allowed, f"{shares.said}; whether the model fits was not looked at"]
     return _beside(board, [*notes, *_without(board, asked, shares)])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -106,6 +108,32 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class Whose:
+    """Who made each of some judgments, by each of some columns: labels, and the code of each judgment."""
+
+    ways: tuple[tuple[Labels, NDArray[np.int32]], ...] = ()
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Whose:
+        """Of all judgments; of none where that is not known."""
+        if prefs.clusters is None:
+            return cls()
+        if not prefs.cluster_columns:
+            return cls(((prefs.clusters, prefs.cluster_ways[0]),))
+        columns = zip(*map(json.loads, prefs.clusters.tolist()), strict=True)
+        each = [Labels.encode(list(column)) for column in columns]
+        return cls(tuple([(labels, code[prefs.cluster]) for labels, code in each]))
+
+    def cells(self, ways: tuple[int, ...]) -> tuple[NDArray[np.int64] | None, int]:
+        """A number for what each judgment has in these columns together, and how many there are; None without any."""
+        if not ways:
+            return None, 0
+        codes = np.column_stack([self.ways[way][1] for way in ways])
+        found, cell = np.unique(codes, axis=0, return_inverse=True)
+        return cell.reshape(-1).astype(np.int64), len(found)
+
+
+@dataclass(frozen=True, eq=False)
 class Share:
     """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
 
@@ -151,9 +179,37 @@ class Share:
         """What it adds to the negative Hessian."""
         raise NotImplementedError
 
-    def middle(self, score: Floats) -> csr_array:
-        """Σ u uᵀ over its judgments, u the gradient of what one says."""
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Share):
+    """A share of judgments of which each is one draw, whoever made it."""
+
+    code: NDArray[np.int32]
+    """Of each of its nodes."""
+    whose: Whose
+
+    def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
+        """Gradients of what each of some judgments says, all of its times, by node; how many times, and its number."""
         raise NotImplementedError
+
+    def middle(self, score: Floats, cell: NDArray[np.int64] | None) -> csr_array:
+        """Σ u uᵀ over its judgments or, where cells are given, over these, u the gradient of what one says."""
+        nodes = len(self.code)
+        whole, root = (
+            csr_array((nodes, nodes)),
+            csr_array((0 if cell is None else int(cell.max(initial=-1)) + 1, nodes)),
+        )
+        for found, times, number in self.draws(score):
+            if cell is None:
+                each = diags_array(1.0 / np.sqrt(times)) @ found
+                whole = whole + csr_array(each.T @ each)
+            else:
+                shape = root.shape[0], len(number)
+                gather = csr_array(
+                    coo_array((np.ones(len(number)), (cell[number], np.arange(len(number)))), shape=shape)
+                )
+                root = csr_array(root + gather @ found)
+        return among(whole if cell is None else csr_array(root.T @ root), self.code, len(self.touched))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,48 +276,43 @@ class Pairs(Share):
 
 
 @dataclass(frozen=True, eq=False)
-class ListedPairs(Pairs):
+class ListedPairs(Drawn, Pairs):
     """The pair table of lists, and the lists, of which each is one judgment."""
 
     prefs: Preferences
-    code: NDArray[np.int32]
-    """Of each of their items."""
 
     @classmethod
     def of(cls, prefs: Preferences) -> Self:
         """The pair table of some lists of one query."""
-        pairs = Pairs.of(prefs)
-        return cls(**vars(pairs), prefs=prefs, code=Batch.whole(prefs).item)
+        pairs = vars(Pairs.of(prefs))
+        return cls(**pairs, code=Batch.whole(prefs).item, whose=Whose.of(prefs), prefs=prefs)
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {**super()._placed(own), "code": own[self.code]}
 
-    def middle(self, score: Floats) -> csr_array:
+    def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
         prefs, one, nodes = self.prefs, np.zeros(1, np.int64), len(self.code)
         scores = Scores(score[self.code], np.zeros(nodes, np.int32), one.astype(np.int8), one, np.zeros(1))
-        whole = csr_array((nodes, nodes))
         work = prefs.lists.sizes.astype(np.float64) ** 2 / 2 if isinstance(prefs, Lists) else np.ones(prefs.distinct)
         for rows in Ragged.runs((np.cumsum(work) / BETWEEN).astype(np.int64)).slices:
             row, count = np.arange(rows.start, rows.stop), prefs.count[rows].astype(np.int64)
             batch = Batch(prefs, one.astype(np.int32), np.array([0, len(row)]), row, count)
-            root = diags_array(np.sqrt(count)) @ bradley_terry_curvature(batch, scores).contributions
-            whole = whole + csr_array(root.T @ root)
-        return among(whole, self.code, len(self.touched))
+            times = count.astype(np.float64)
+            found = diags_array(times) @ bradley_terry_curvature(batch, scores).contributions
+            yield csr_array(found), times, row
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(Share):
+class Listed(Drawn):
     """The lists of a share."""
 
     lists: Rankings
-    code: NDArray[np.int32]
-    """Of each of their nodes."""
 
     @classmethod
     def of(cls, prefs: Preferences) -> Self:
         """Some lists of one query."""
         batch = Batch.whole(prefs)
-        return cls(*known_of(prefs, batch), Rankings.of(batch), batch.item.astype(np.int32))
+        return cls(*known_of(prefs, batch), batch.item.astype(np.int32), Whose.of(prefs), Rankings.of(batch))
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {"code": own[self.code]}
@@ -304,26 +355,28 @@ class Listed(Share):
         at = LuceTerms(self.lists).at(score[self.code])
         return among(at.information(), self.code, len(self.touched))
 
-    def middle(self, score: Floats) -> csr_array:
-        lists, whole = self.lists, csr_array((len(self.code),) * 2)
+    def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
+        lists, nodes = self.lists, len(self.code)
         work = np.cumsum(lists.length.astype(np.float64) ** 2) / BETWEEN
         for rows in Ragged.runs(work.astype(np.int64)).slices if len(work) else ():
             some = lists.take(np.arange(rows.start, rows.stop))
-            draws = LuceTerms(some).at(score[self.code]).gradient_entries() / np.sqrt(some.weight)[some.row]
-            shape = len(some.weight), len(self.code)
-            root = csr_array(coo_array((draws, (some.row, some.node)), shape=shape))
-            whole = whole + csr_array(root.T @ root)
-        return among(whole, self.code, len(self.touched))
+            gradient = LuceTerms(some).at(score[self.code]).gradient_entries()
+            found = csr_array(coo_array((gradient, (some.row, some.node)), shape=(len(some.weight), nodes)))
+            yield found, some.weight, some.holder
 
-    def holding(self, some: NDArray[np.bool_], items: Labels) -> Preferences:
-        """The lists that hold some of the query's items, as rankings: a choice stands above a tie of the others."""
+    def holding(self, some: NDArray[np.bool_], items: Labels, way: int | None = None) -> Preferences:
+        """The lists that hold some of the query's items, as rankings: a choice stands above a tie of the others.
+
+        ``way``: the column that says who made them, where one is asked for.
+        """
         lists = self.lists
         lists = lists.take(np.flatnonzero(lists.groups.most(some[self.code][lists.node].astype(np.float64)) > 0))
         if not len(lists.weight):
             return Preferences.empty()
         item, query = items.take(self.code[lists.node]), self.queries.take(np.zeros(len(lists.weight), np.int64))
-        count = lists.weight.astype(np.int64)
-        return counted_lists("orders", lists.start, item, lists.tier, query=query, count=count)
+        count, (labels, code) = lists.weight.astype(np.int64), (None, None) if way is None else self.whose.ways[way]
+        whom = None if labels is None or code is None else labels.take(code[lists.holder])
+        return counted_lists("orders", lists.start, item, lists.tier, query=query, cluster=whom, count=count)
 
     def _spread(self, of_nodes: Floats) -> Floats:
         found = np.zeros(len(self.touched))

@@ -10,9 +10,9 @@ whole. Only wins between items that no share connects strongly are sent as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,12 @@ from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
-from concordant.apps.spark.shares import Ballots, Cells, Held, Listed, Pairs, Share, TooMuch
+from concordant.apps.spark.shares import Ballots, Cells, Drawn, Held, Listed, Pairs, Share, TooMuch
 from concordant.errors import NoMaximumLikelihood, counted
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
 from concordant.preferences.labels import Labels
+from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -58,6 +59,8 @@ TASKS = 2
 
 Work = Callable[[Any], Sums]
 """What is done on a share."""
+Ways = tuple[int, ...]
+"""Numbers of columns of clusters."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -170,33 +173,55 @@ class _Times:
 
 @dataclass(frozen=True, eq=False)
 class Middle:
-    """Σ u uᵀ over the judgments, u the gradient at some scores of what one says."""
+    """Σ u uᵀ over judgments, or cells of who made them, u the gradient at some scores of what one says; how many cells.
+
+    By the numbers of the columns of which they are the cells; none: over judgments.
+    """
 
     score: Floats
+    ways: tuple[Ways, ...] = ((),)
 
-    def __call__(self, share: Share) -> Sums:
-        return Sums(cells=Cells(share.middle(self.score)).checked())
+    def __call__(self, share: Drawn) -> Sums:
+        found = Sums()
+        for way in self.ways:
+            cell, found["number", way] = share.whose.cells(way)
+            found["cells", way] = Cells(share.middle(self.score, cell)).checked()
+        return found
+
+
+@dataclass(frozen=True)
+class _Number:
+    """How many labels there are of who made the judgments, by one of the columns."""
+
+    way: int
+
+    def __call__(self, share: Drawn) -> Sums:
+        return Sums(number=share.whose.cells((self.way,))[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """The lists that hold some of the items."""
+    """The lists that hold some of the items; who made them by one of the columns."""
 
     some: NDArray[np.bool_]
     items: Labels
+    way: int | None = None
 
     def __call__(self, share: Share) -> Sums:
-        found = share.holding(self.some, self.items) if isinstance(share, Listed) else None
+        found = share.holding(self.some, self.items, self.way) if isinstance(share, Listed) else None
         return Sums(held=Held(found, LISTS).checked())
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
 def together(
-    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], each: int = SHARE
+    judged: JudgedQueries, label: Any, of: Callable[[Preferences], Any], each: int = SHARE, whose: str | None = None
 ) -> tuple[DataFrame, int, int]:
     """Bring the rows of each pair, or list, of a query to one share and keep what is made of it; how many shares and
-    tasks. ``each``: distinct judgments (rows, of lists) of a share, about.
+    tasks. ``each``: distinct judgments (rows, of lists) of a share, about; ``whose``: all lists that have the same in
+    this column come to one share.
     """
+    if whose is not None:
+        return shared_out(judged, label, of, fn.col(whose), each=each)
     if judged.compared:
         one, other = (fn.col(f"`{role}`") for role in judged._sides)
         return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other), each=each)
@@ -239,19 +264,35 @@ class Divided:
     """What it is divided by."""
     last: bool = False
     """Whether rankings have the items that they leave out in last place."""
+    columns: tuple[str, ...] = ()
+    """Of clusters, all judgments of which lie in one share, those of the first."""
+    divide: Callable[[int], tuple[DataFrame, int, int]] | None = None
+    """Divide the query by another of these columns."""
+    others: dict[int, Divided] = field(default_factory=dict)
+    """The query divided by other columns, once that was needed."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs) -> Divided | None:
+    def of(
+        cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs, *, clusters: bool = False
+    ) -> Divided | None:
         """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
+
+        ``clusters``: whether the lists of a cluster have to be together, where there are clusters.
 
         Errors: as of any task; TooMuch where rankings, with all that they leave out in last place, are too long.
         """
+        whose = [role for role in CLUSTERS if clusters and role in judged.frame.columns]
         last, of, each = judged.checks.unranked == "last", kept.of, SHARE
         if last:
             judged = replace(judged, checks=replace(judged.checks, unranked=None))
             of, each = partial(Ballots.of, kept=kept), SHARE // 8
-        self = cls(*together(judged, label, of, each))
-        self.last = last
+
+        def divide(way: int) -> tuple[DataFrame, int, int]:
+            return together(judged, label, of, each, whose[way] if whose else None)
+
+        self = cls(*divide(0))
+        self.last, self.divide = last, divide
+        self.columns = judged.checks.layout.clusters if len(whose) > 1 else tuple(whose)
         self.by = "pairs" if judged.compared else "lists"
         try:
             return self if self.look() else None
@@ -322,7 +363,22 @@ class Divided:
 
     def forget(self) -> None:
         """Free what is kept."""
-        self.frame.unpersist()
+        for shares in (self, *self.others.values()):
+            shares.frame.unpersist()
+
+    def by_column(self, way: int) -> Divided:
+        """The query divided by another of the columns of clusters."""
+        if way == 0 or self.divide is None:
+            return self
+        if way not in self.others:
+            self.others[way] = type(self)(*self.divide(way))
+            self.others[way].change(_Coding(self.items))
+        return self.others[way]
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """Clusters of each column."""
+        return [self.by_column(way).sums(_Number(way))["number"] for way in range(len(self.columns))]
 
     @property
     def what(self) -> str:
@@ -336,6 +392,12 @@ class Divided:
             f"{self.what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
             f"among tasks by their {self.by} ({self.shares:,} shares, {self.passes:,} passes)"
         )
+
+
+def alike(columns: Sequence[str], numbers: Sequence[int]) -> str:
+    """What intervals of judgments in clusters allow for."""
+    which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(columns, numbers, strict=True))
+    return f"intervals allow for judgments of {which} being alike"
 
 
 @dataclass(frozen=True)
