@@ -43,11 +43,13 @@ def write_votes(path: Path, rows: int, items: int, *, texts: bool, seed: int = 1
 
 
 def write_queries(
-    path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0, people: int = 0
-) -> Path:
+    path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0, people: int = 0,
+    length: float = 0.0,
+) -> Path:  # fmt: skip
     """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory.
 
-    A share ``first`` of the rows is moved to query 0. ``people``: how many made them, a column more.
+    A share ``first`` of the rows is moved to query 0. ``people``: how many made them, a column more. ``length``: the
+    coefficient of a covariate (winner less loser, four digits), a column more, where it is not 0.
     """
     if path.exists():
         return path
@@ -57,6 +59,8 @@ def write_queries(
     who = np.random.default_rng(seed + 1)
     if people:
         schema = schema.append(pa.field("person", pa.int32()))
+    if length:
+        schema = schema.append(pa.field("length", pa.float64()))
     partial = path.with_suffix(".part")
     with pq.ParquetWriter(partial, schema, compression="zstd") as out:
         for begin in range(0, rows, 2_000_000):
@@ -66,10 +70,13 @@ def write_queries(
                 query[rng.random(n) < first] = 0
             a = rng.integers(0, items, n, dtype=np.int32)
             b = (a + rng.integers(1, items, n, dtype=np.int32)) % items
-            a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a]))
+            z = who.normal(size=n).round(4) if length else np.zeros(0)
+            lead = length * z if length else np.float32(0.0)
+            a_wins = rng.random(n, np.float32) < 1 / (1 + np.exp(ability[query, b] - ability[query, a] - lead))
             winner, loser = np.where(a_wins, a, b), np.where(a_wins, b, a)
             person = [who.integers(0, people, n, dtype=np.int32)] if people else []
-            out.write_table(pa.table([query, winner, loser, *person], schema=schema))
+            longer = [np.where(a_wins, z, -z)] if length else []
+            out.write_table(pa.table([query, winner, loser, *person, *longer], schema=schema))
     partial.rename(path)
     return path
 
