@@ -13,7 +13,7 @@ from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.intervals import separated_items
 from concordant.ranking.rank_intervals import outermost as who_is_outermost
-from concordant.ranking.strong_blocks import outermost, without_prior
+from concordant.ranking.strong_blocks import blocks_of_pairs, outermost, without_prior
 from concordant.ranking.structures import STRUCTURES
 from seeds import seed
 
@@ -41,7 +41,7 @@ def fitted(prefs):
     batch = Batch.whole(prefs)
     linked = connectivity(batch.graphs)
     gauge = Gauge.of(batch.node_start, linked)
-    return batch, linked, without_prior(batch, bradley_terry, {}, linked, gauge)
+    return batch, linked, without_prior(batch, bradley_terry, {}, linked, gauge, blocks_of_pairs)
 
 
 def centred(value, block):

@@ -41,7 +41,7 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.profile_likelihood import MOST, Asked, Laws, Profiles
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import score_intervals
-from concordant.ranking.strong_blocks import firm_nodes, outermost, part, without_prior
+from concordant.ranking.strong_blocks import Blocks, firm_nodes, outermost, part, without_prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -86,10 +86,12 @@ class Separated:
         *,
         lists: bool,
         method: str,
+        blocks: Blocks | None = None,
     ) -> Separated | None:
         """Fit the graphs with separated items as ``fit`` does, with the curvature ``bend``; None where there are none.
 
-        ``lists``: the structure reads lists stage by stage; ``method``: hessian or sandwich, for the firm items.
+        ``lists``: the structure reads lists stage by stage; ``method``: hessian or sandwich, for the firm items;
+        ``blocks``: what fits strong blocks by themselves, where something does.
         """
         graphs = np.unique(whole.owner[(linked.separated | gauge.lone) & linked.compared])
         if len(graphs) == 0:
@@ -97,7 +99,7 @@ class Separated:
         batch, nodes = part(whole, graphs), whole.node_groups.take(graphs)[1]
         here = Connectivity(*(getattr(linked, name)[nodes] for name in linked.__dataclass_fields__))
         given, own = {name: value for name, value in options.items() if name != "mean"}, gauge.take(nodes)
-        scores, order = without_prior(batch, fit, given, here, own)
+        scores, order = without_prior(batch, fit, given, here, own, blocks)
         choices = Choices.of(batch, scores, here, lists=lists, once=method == "sandwich")
         curvature = bend(batch, scores)
         value, links = own.centre(scores.value), _links(choices, len(nodes))

@@ -19,7 +19,7 @@ from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
-from concordant.ranking.bradley_terry import bradley_terry, filled
+from concordant.ranking.bradley_terry import filled
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.dense_newton import fit_dense
 from concordant.ranking.newton import fit_sparse
@@ -39,22 +39,30 @@ PAIRWISE = 300
 """Graphs up to this size have all their differences looked at; larger ones the scores' own intervals."""
 
 
+Blocks = Callable[[Batch, Connectivity, Mapping[str, Any]], tuple[Floats, Flags] | None]
+"""Scores of each strong block by its own judgments alone, mean 0, and graphs in which they were not found; or None."""
+
+
 def without_prior(
-    batch: Batch, fit: Callable[..., Scores], options: Mapping[str, Any], linked: Connectivity, gauge: Gauge
+    batch: Batch,
+    fit: Callable[..., Scores],
+    options: Mapping[str, Any],
+    linked: Connectivity,
+    gauge: Gauge,
+    blocks: Blocks | None = None,
 ) -> tuple[Scores, Floats]:
     """Scores by the judgments alone, as far as these determine them, within strong blocks; and an order of all nodes.
 
     Whoever beat the largest block of a component by chains of wins is far above it, whoever lost to it far below. The
     order, shape (nodes,), is that of a fit with next to no prior wherever it counts, and so are the scores of other
-    likelihoods than that of plain pairs.
+    likelihoods than that of plain pairs, whose ``blocks`` are fitted by themselves.
     """
     given = {**options, "prior": NEXT_TO_NONE}
-    covariates = given.get("covariates") is not False and len(batch.prefs.covariate_names) > 0
-    if fit is not bradley_terry or given.get("ties", "half") != "half" or covariates:
+    apart = None if blocks is None else blocks(batch, linked, given)
+    if apart is None:
         found = fit(batch, **given)
         return found, found.value
-    limits = {name: given[name] for name in ("tolerance", "max_iterations") if name in given}
-    value, lost = _of_blocks(batch.graphs, linked, **limits)
+    value, lost = apart
     far = APART + 2.0 * batch.node_groups.most(np.abs(value))
     value += far[batch.owner] * (linked.open_above.astype(float) - linked.open_below)
     chosen = np.flatnonzero(lost | _by_order(batch.graphs, linked, gauge))
@@ -68,6 +76,15 @@ def part(batch: Batch, graphs: Ints) -> Batch:
     """Some graphs of a batch."""
     taken, held = batch.groups.take(graphs)
     return Batch(batch.prefs, batch.query[graphs], taken.start, batch.judgment[held], batch.multiplicity[held])
+
+
+def blocks_of_pairs(batch: Batch, linked: Connectivity, options: Mapping[str, Any]) -> tuple[Floats, Flags] | None:
+    """Bradley–Terry's maximum in each strong block by itself, as ``Blocks``; None with other parameters than scores."""
+    covariates = options.get("covariates") is not False and len(batch.prefs.covariate_names) > 0
+    if options.get("ties", "half") != "half" or covariates:
+        return None
+    limits = {name: options[name] for name in ("tolerance", "max_iterations") if name in options}
+    return _of_blocks(batch.graphs, linked, **limits)
 
 
 # -- within blocks -----------------------------------------------------------------------------------------------

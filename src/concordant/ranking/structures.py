@@ -40,6 +40,7 @@ from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings, all_linked, cascade, examinations, touches
 from concordant.ranking.scores import Scores
+from concordant.ranking.strong_blocks import Blocks, blocks_of_pairs
 
 NUMBERS = frozenset({"prior", "c0", "k", "clip", "tolerance", "iterations", "max_iterations"})
 
@@ -77,6 +78,8 @@ class Structure:
     """Its scores say how often an item beats another, so pairs can be held against them (``lack_of_fit``)."""
     curvature: Callable[[Batch, Scores], Curvature] | None = None
     """Second derivatives and gradients at a fit, for Hessian and sandwich intervals."""
+    blocks: Blocks | None = None
+    """Fits strong blocks by themselves, for limits of items that the data limit on one side."""
     reversal: Literal["negated", "complement", "places reversed", "none"] = "none"
     """What the scores become when winners and losers of comparisons are swapped."""
 
@@ -175,6 +178,7 @@ _MEMBERS = (
         likelihood=True,
         expects=True,
         curvature=bradley_terry_curvature,
+        blocks=blocks_of_pairs,
         reversal="negated",
     ),
     Structure(
