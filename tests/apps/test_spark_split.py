@@ -357,13 +357,13 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
-    for structure, asked in (("log-odds", {}), ("bradley-terry", {"ties": "davidson"})):
+    for structure, asked in (("log-odds", {"interval": "bootstrap"}), ("bradley-terry", {"ties": "davidson"})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-            cs.rank(judged, structure, interval="none", **asked)
+            cs.rank(judged, structure, **{"interval": "none", **asked})
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
         cs.rank(judged, interval="hessian")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
-    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("rrf", {}), ("bradley-terry", {"quasi": True})):
+    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"quasi": True})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
             cs.rank(judged, structure, **asked)
     several = lists("selections", 20, 60) | {"clicked": [1] * len(lists("selections", 20, 60)["clicked"])}

@@ -18,6 +18,8 @@ from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
 from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
 from concordant.apps.spark.splitting import Divided
+from concordant.apps.spark.structure_sums import ranked as summed_ranking
+from concordant.apps.spark.structure_sums import reading
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
@@ -37,6 +39,8 @@ from concordant.ranking.structures import structure as find_structure
 STATUS = ("status", "iterations", "gradient")
 BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
+DRAWING = ("level", "replicates", "seed")
+"""What a bootstrap is asked with."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
 WORDY = 2
@@ -87,6 +91,11 @@ def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
     )
 
 
+def _one_query(judged: JudgedQueries) -> bool:
+    """Whether the log is one query that no task can hold, so that whatever is divided is known whole."""
+    return len(judged.large) == 1 and (not judged.by_query or judged.large_sizes[0] == judged.total)
+
+
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
@@ -97,12 +106,15 @@ def ranked(
             Setting("prior"),
             " a number",
         )
-    refuse_estimated(structure, asked)
+    if not _one_query(judged):
+        refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     judged = settled(judged)
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
+    if interval == "auto" and method == "none":
+        told = {name: value for name, value in told.items() if name not in DRAWING}
     task = partial(_rows, structure=structure, asked=told)
     divided = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
     return judged.table(task, _schema(judged, quasi), divided)
@@ -116,6 +128,8 @@ def _large(
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
     size = judged.large_sizes[judged.large.index(label)]
+    if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
+        return _summed(judged, label, structure=structure, asked=asked, free=free)
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
@@ -133,8 +147,43 @@ def _large(
     return None
 
 
+def summable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
+    """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
+    pairs or lists, and no bootstrap, which needs all judgments.
+    """
+    read = reading(structure, judged.kind) is not None and judged.kind in find_structure(structure).kinds
+    return read and asked.get("interval") != "bootstrap"
+
+
+def _summed(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver."""
+    drawn = find_structure(structure).reads != "exposures" and free
+    if drawn:
+        asked = {name: value for name, value in asked.items() if name not in DRAWING} | {"interval": "none"}
+    with judged.explained():
+        try:
+            found = summed_ranking(judged, label, structure, asked)
+        except TooMuch:
+            return None
+    if found is None:
+        return None
+    board, notes = found
+    if drawn:
+        number = judged.large_sizes[judged.large.index(label)]
+        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {number:,} rows")
+    return _beside(board, notes)
+
+
 def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
-    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's."""
+    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's.
+
+    Of lists that recur memory perhaps draws a bootstrap, where that was left to us.
+    """
+    drawn = asked["interval"] == "auto" and find_structure(structure).reads != "exposures" and not judged.compared
+    if summable(judged, structure, asked) and not drawn:
+        return True
     if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
         return True
     method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
@@ -370,6 +419,8 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if member.curvature is None:
         if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
             return "bootstrap"
+        if judged.large:  # more than memory draws from
+            return "none"
         raise UsageError(
             f"on Spark the interval auto cannot choose for {structure} on {judged.total:,} rows: how many replicates "
             "of its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"

@@ -1,4 +1,4 @@
-"""What a share of a divided query keeps, a pair table or lists, and what it adds to sums over all of them."""
+"""What a share of a divided query keeps (a pair table, lists), and what it adds to sums over all of them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import InputError
 from concordant.preferences.counted import declare
-from concordant.preferences.graphs import Batch
+from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Lists, Preferences, counted_lists, with_unranked_last
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.closed_forms import positional_sums
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.luce_terms import LuceTerms
 from concordant.ranking.problem import win_derivatives
@@ -106,6 +107,31 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
+class Tally:
+    """Numbers by key, keys ascending; those of parts add up, up to ``CELLS`` keys, of more nothing is kept."""
+
+    key: Ints | None
+    columns: tuple[NDArray[Any], ...]
+
+    @classmethod
+    def of(cls, key: Ints, *columns: NDArray[Any]) -> Tally:
+        """Add up what has the same key."""
+        found, place = np.unique(key, return_inverse=True)
+        sums = [np.bincount(place, np.asarray(each, np.float64), len(found)) for each in columns]
+        return cls(found, tuple([narrow(np.asarray(each, np.float64)) for each in sums])).checked()
+
+    def __add__(self, other: Tally) -> Tally:
+        if self.key is None or other.key is None:
+            return Tally(None, ())
+        ends = zip(self.columns, other.columns, strict=True)
+        return Tally.of(np.append(self.key, other.key), *[np.append(*each) for each in ends])
+
+    def checked(self) -> Tally:
+        """Itself, or nothing where that is too much."""
+        return self if self.key is None or len(self.key) <= CELLS else Tally(None, ())
+
+
+@dataclass(frozen=True, eq=False)
 class Share:
     """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
 
@@ -169,9 +195,7 @@ class Pairs(Share):
     def of(cls, prefs: Preferences) -> Self:
         """The pair table of some judgments of one query."""
         batch = Batch.whole(prefs)
-        graphs, codes = batch.graphs, batch.item.astype(np.int32)
-        wins = _narrow(graphs.above), _narrow(graphs.below)
-        return cls(*_known(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
+        return cls(*_known(prefs, batch), *_wins(batch, batch.graphs))
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {"first": own[self.first], "second": own[self.second]}
@@ -217,6 +241,33 @@ class Pairs(Share):
         size = len(self.touched)
         found = np.bincount(self.first, of_pairs, size) - np.bincount(self.second, of_pairs, size)
         return np.asarray(found, np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Tabled(Pairs):
+    """The pair table of a share with its ties, and how many judgments each pair has, however strong these are."""
+
+    ties: NDArray[Any]
+    judged: NDArray[Any]
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The pair table of some judgments of one query."""
+        batch = Batch.whole(prefs)
+        graphs = batch.graphs
+        judged = graphs.wins + graphs.losses + graphs.ties
+        if prefs.weighted:
+            edges = batch.edges
+            pair = graphs.pair_of(edges.winner, edges.loser)
+            judged = np.bincount(pair, batch.multiplicity[edges.holder], len(judged)).astype(np.float64)
+        return cls(*_known(prefs, batch), *_wins(batch, graphs), narrow(graphs.ties), narrow(judged))
+
+    def graphs(self) -> Graphs:
+        """The pair table among all items of the query."""
+        above, below, ties = (np.asarray(each, np.float64) for each in (self.above, self.below, self.ties))
+        first, second = self.first.astype(np.int64), self.second.astype(np.int64)
+        start = np.array([0, len(self.touched)]), np.array([0, len(first)])
+        return Graphs(*start, first, second, above - 0.5 * ties, below - 0.5 * ties, ties, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +383,53 @@ class Listed(Share):
 
 
 @dataclass(frozen=True, eq=False)
+class Positions(Pairs):
+    """What rankings say of each of their items by its position, and the chains of items that each ranking is."""
+
+    code: NDArray[np.int32]
+    """Of each item; ``total``: its positions, of which borda's score is the mean; ``mass``: how many there are."""
+    total: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The positions of some rankings of one query."""
+        batch = Batch.whole(prefs)
+        lists = Rankings.of(batch)
+        sums = positional_sums(lists, len(batch.item))
+        return cls(*_known(prefs, batch), *_wins(batch, lists.chain()), batch.item.astype(np.int32), *sums)
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {**super()._placed(own), "code": own[self.code]}
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Total and mass of each item of the query."""
+        total, mass = np.zeros((2, len(self.touched)))
+        total[self.code], mass[self.code] = self.total, self.mass
+        return total, mass
+
+
+@dataclass(frozen=True, eq=False)
+class Whole(Share):
+    """The judgments of a share as they are, among all items of the query once these are known."""
+
+    prefs: Preferences
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """Some judgments of one query."""
+        return cls(*_known(prefs, Batch.whole(prefs)), prefs)
+
+    def coded(self, items: Labels) -> Share:
+        size = len(items)
+        known = self.queries.take(np.zeros(size, np.int64)), items.take(np.arange(size))
+        return replace(super().coded(items), prefs=declare(self.prefs, known))  # type: ignore[call-arg]
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
 class Ballots(Share):
     """Rankings whose query has items that they leave out in last place: not yet known, and then ``kept`` as such."""
 
@@ -355,12 +453,19 @@ def _known(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]
     return prefs.queries, prefs.items, touched, len(prefs)
 
 
+def _wins(batch: Batch, graphs: Graphs) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    """First and second item of each pair, and the wins of either."""
+    codes = batch.item.astype(np.int32)
+    return codes[graphs.first], codes[graphs.second], narrow(graphs.above), narrow(graphs.below)
+
+
 def _among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
     """A matrix of nodes as one of all items of the query."""
     own = cells.tocoo()
     return csr_array(coo_array((own.data, (code[own.row], code[own.col])), shape=(size, size)))
 
 
-def _narrow(values: Floats) -> NDArray[Any]:
+def narrow(values: Floats) -> NDArray[Any]:
+    """The same numbers in the smallest integers that hold them; others as they are."""
     whole = not len(values) or bool((values == np.floor(values)).all())
     return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if whole else values

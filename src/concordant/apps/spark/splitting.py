@@ -240,8 +240,10 @@ class Divided:
     """Whether rankings have the items that they leave out in last place."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs) -> Divided | None:
+    def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs, *, linked: bool = True) -> Divided | None:
         """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
+
+        ``linked``: whether to learn what connects the items.
 
         Errors: as of any task; TooMuch where rankings, with all that they leave out in last place, are too long.
         """
@@ -253,12 +255,12 @@ class Divided:
         self.last = last
         self.by = "pairs" if judged.compared else "lists"
         try:
-            return self if self.look() else None
+            return self if self.look(linked) else None
         except BaseException:
             self.forget()
             raise
 
-    def look(self) -> bool:
+    def look(self, linked: bool = True) -> bool:
         """Learn what there is, and what connects the items; False, and nothing is kept, where there is nothing."""
         with stage(f"counting {self.by}"):
             found = self.sums(_labels)
@@ -270,7 +272,8 @@ class Divided:
             raise TooMuch
         with stage("what connects the items"):
             self.change(_Coding(self.items))
-            self._link()
+            if linked:
+                self.link()
         return True
 
     def change(self, change: Callable[[Share], Share]) -> None:
@@ -279,7 +282,8 @@ class Divided:
         self.sums(_nothing)
         before.unpersist()
 
-    def _link(self) -> None:
+    def link(self) -> None:
+        """Learn what connects the items."""
         found = self.sums(_links)
         block = found["strong"].block.astype(np.int64)
         sorter = np.argsort(block, kind="stable")
