@@ -345,6 +345,8 @@ def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyP
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=20)
     found = ranking_of(ranked(judged, "bradley-terry", prior=1.0), judged, "bradley-terry", "auto", 0.95)
     assert "no intervals of a query with" in " ".join(found.notes)
+    other = ranking_of(ranked(judged, "bradley-terry", prior=1.0, level=0.9), judged, "bradley-terry", "auto", 0.9)
+    np.testing.assert_array_equal(other.score, found.score)  # at another level as well
     for query, how in (("large", {"interval": "none"}), ("small", {})):  # the other has intervals
         theirs = cc.rank(cc.read(log).select([query]), prior=1.0, **how).to_arrow().to_pylist()
         ours = [row for row in found.to_arrow().to_pylist() if row["query"] == query]

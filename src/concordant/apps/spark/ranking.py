@@ -39,8 +39,8 @@ from concordant.ranking.structures import structure as find_structure
 STATUS = ("status", "iterations", "gradient")
 BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
-DRAWING = ("level", "replicates", "seed")
-"""What a bootstrap is asked with."""
+OF_INTERVALS = ("level", "replicates", "seed", "interval")
+"""What intervals are asked for with."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
 WORDY = 2
@@ -113,8 +113,7 @@ def ranked(
     judged = settled(judged)
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
-    if interval == "auto" and method == "none":
-        told = {name: value for name, value in told.items() if name not in DRAWING}
+    told = _without(told) if interval == "auto" and method == "none" else told
     task = partial(_rows, structure=structure, asked=told)
     divided = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
     return judged.table(task, _schema(judged, quasi), divided)
@@ -147,6 +146,11 @@ def _large(
     return None
 
 
+def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The same asked for, without intervals, as there are none that were left to us."""
+    return {**{name: value for name, value in asked.items() if name not in OF_INTERVALS}, "interval": "none"}
+
+
 def summable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
     """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
     pairs or lists, and no bootstrap, which needs all judgments.
@@ -160,8 +164,7 @@ def _summed(
 ) -> pa.Table | None:
     """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver."""
     drawn = find_structure(structure).reads != "exposures" and free
-    if drawn:
-        asked = {name: value for name, value in asked.items() if name not in DRAWING} | {"interval": "none"}
+    asked = _without(asked) if drawn else asked
     with judged.explained():
         try:
             found = summed_ranking(judged, label, structure, asked)
@@ -258,11 +261,11 @@ def _divided(
         try:
             known = Known(shares, find_structure(structure), given)
             try:
-                board = known.ranked({**asked, "interval": interval})
+                board = known.ranked(_without(asked) if interval == "none" else {**asked, "interval": interval})
             except TooMuch:
                 if not free:
                     return None
-                board = known.ranked({**asked, "interval": "none"})
+                board = known.ranked(_without(asked))
         finally:
             shares.forget()
     notes = [*map(str, board.notes), f"{shares.said}; whether the model fits was not looked at"]
