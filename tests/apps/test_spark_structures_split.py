@@ -20,11 +20,13 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
+    from concordant import spark as cs
     from concordant.apps.spark import frames, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
     from concordant.apps.spark.structure_sums import of_shares, reading
+    from concordant.apps.spark.unranked import settled
 
 Log = dict[str, list[Any]]
 KINDS = ("comparisons", "weighted", "orders", "choices", "selections", "several clicks", "ratings")
@@ -253,6 +255,15 @@ def test_the_ranking_of_memory(spark: Any, structure: str, kind: str, monkeypatc
     alike(on_spark(spark, log, structure, monkeypatch, **own), cc.rank(read(log), structure, **own))
 
 
+@pytest.mark.parametrize(("structure", "said"), [("rrf", 0), ("copeland", 1)])
+def test_what_lists_leave_out_is_noted_where_it_is_heeded(spark: Any, structure: str, said: int) -> None:
+    log = drawn("orders", 8)
+    judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark))
+    ours = ranking_of(ranked(judged, structure, interval="none"), judged, structure, "none", 0.95)
+    for board in (ours, cc.rank(cc.read(log), structure, interval="none")):
+        assert sum("leave out items of their query" in note for note in board.notes) == said
+
+
 def test_a_ranking_with_nothing_said_of_intervals(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory draws none of so many, either; the level is then idle, not wrong."""
     log = drawn("orders", 3, rows=90)
@@ -291,3 +302,32 @@ def test_positions_of_a_log_that_is_one_large_query(
     alike(on_spark(spark, plain, structure, monkeypatch, **own), cc.rank(cc.read(plain), structure, **own))
     with pytest.raises(cc.UsageError, match="a task sees a part of the log"):
         on_spark(spark, beside(log, "several clicks"), structure, monkeypatch, **own)
+
+
+@pytest.mark.parametrize(
+    ("structure", "kind"),
+    [
+        ("log-odds", "selections"), ("borda", "orders"), ("copeland", "comparisons"), ("cascade", "selections"),
+        ("combsum", "ratings"), ("bradley-terry", "selections"), ("plackett-luce", "selections"),
+    ],
+)  # fmt: skip
+def test_targets_are_those_of_a_query_that_is_not_divided(
+    spark: Any, structure: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is learned of an item that only ever stood below the last click."""
+    log = drawn(kind, 14, items=8, rows=60)
+    if kind == "selections":
+        for name, values in {"query": ["large"] * 4, "session": [98, 98, 99, 99], "item": ["i1", "never"] * 2}.items():
+            log[name] += values
+        log["clicked"], log["position"] = log["clicked"] + [1, 0] * 2, log["position"] + [1, 2] * 2
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    monkeypatch.setattr(frames, "HERE", 10)
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    given = {"structure": structure, "order": "all"}
+    ours, theirs = (
+        cs.targets(frame, **given, most=most, session=spark).toArrow().sort_by("item") for most in (40, 10_000)
+    )
+    assert ours["item"].to_pylist() == theirs["item"].to_pylist()
+    assert "never" not in ours["item"].to_pylist()
+    for name in ("target", "weight"):
+        np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-9)

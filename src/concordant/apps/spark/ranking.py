@@ -34,6 +34,7 @@ from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.standard_errors import method_for
+from concordant.ranking.structures import STRUCTURES
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
@@ -151,12 +152,13 @@ def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in asked.items() if name not in OF_INTERVALS}, "interval": "none"}
 
 
-def summable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
+def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
     """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
     pairs or lists, and no bootstrap, which needs all judgments.
     """
-    read = reading(structure, judged.kind) is not None and judged.kind in find_structure(structure).kinds
-    return read and asked.get("interval") != "bootstrap"
+    if not isinstance(structure, str) or structure not in STRUCTURES or judged.kind not in STRUCTURES[structure].kinds:
+        return False
+    return reading(structure, judged.kind) is not None and asked.get("interval") != "bootstrap"
 
 
 def _summed(
@@ -231,13 +233,18 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     return plain and read and not others and not options.get("across_components")
 
 
-def divided(judged: JudgedQueries, label: Any, structure: str, interval: str = "none") -> Divided | None:
-    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch."""
+def divided(
+    judged: JudgedQueries, label: Any, structure: str, interval: str = "none", *, cut: bool = False
+) -> Divided | None:
+    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch.
+
+    ``cut``: whether lists as shown end at their last click.
+    """
     kept: type[Share] = Pairs
     if not judged.compared:
         pairs = Pairs if interval == "none" else ListedPairs
         kept = Listed if structure == "plackett-luce" else pairs
-    return Divided.of(judged, label, kept)
+    return Divided.of(judged, label, kept, cut=cut)
 
 
 def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,6 +299,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
     def column(name: str) -> Any:
         return table[name].to_numpy()[sorter]
 
+    heeded = find_structure(structure).reads != "lists"  # others put what lists leave out below what they hold
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
     flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[sorter]
     tested = table["lack_of_fit"].to_numpy()[sorter][first]
@@ -310,7 +318,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         status={name: column(name)[first] for name in STATUS},
         lack_of_fit=tested if find_structure(structure).expects else None,
         notes=(
-            *judged.notes,
+            *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
             *sorted(pc.unique(table["note"]).drop_null().to_pylist()),

@@ -41,6 +41,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem
+from concordant.ranking.ranked_lists import examined_only
 from concordant.ranking.scores import HELP, check_prior
 
 Floats = NDArray[np.float64]
@@ -82,6 +83,10 @@ class Union:
 
     def __add__(self, other: Union) -> Union:
         return Union(self.labels.union(other.labels)[0])
+
+
+def _examined(prefs: Preferences, kept: type[Share]) -> Share:
+    return kept.of(examined_only(prefs))
 
 
 def _labels(share: Share) -> Sums:
@@ -240,14 +245,17 @@ class Divided:
     """Whether rankings have the items that they leave out in last place."""
 
     @classmethod
-    def of(cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs, *, linked: bool = True) -> Divided | None:
+    def of(
+        cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs, *, linked: bool = True, cut: bool = False
+    ) -> Divided | None:
         """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
 
-        ``linked``: whether to learn what connects the items.
+        ``linked``: whether to learn what connects the items; ``cut``: whether lists as shown end at their last click.
 
         Errors: as of any task; TooMuch where rankings, with all that they leave out in last place, are too long.
         """
-        last, of, each = judged.checks.unranked == "last", kept.of, SHARE
+        last, each = judged.checks.unranked == "last", SHARE
+        of: Callable[[Preferences], Share] = partial(_examined, kept=kept) if cut else kept.of
         if last:
             judged = replace(judged, checks=replace(judged.checks, unranked=None))
             of, each = partial(Ballots.of, kept=kept), SHARE // 8

@@ -7,7 +7,8 @@ the counts add up, and the ranking is made of them on the driver by the function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -170,17 +171,43 @@ def ranked(
 
     ``asked``: what ``rank`` takes. Errors: TooMuch; as of any task and of ``rank``.
     """
-    how, member = reading(structure, judged.kind), find_structure(structure)
+    with _shares(judged, label, structure, _options(asked)) as (shares, how):
+        if shares is None:
+            return None
+        return of_shares(shares, how, find_structure(structure), asked, judged.kind)
+
+
+def scored(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
+) -> tuple[Divided, Scores] | None:
+    """The shares of a query, freed again, and the scores of its items, to learn from; None without judgments.
+
+    Of lists as shown nothing is learned from what stands below the last click, unless the structure reads that.
+    Errors: TooMuch; as of any task.
+    """
+    member = find_structure(structure)
+    with _shares(judged, label, structure, options, cut=not member.below) as (shares, how):
+        if shares is None:
+            return None
+        batch = Batch.whole(declared(judged.kind, shares))
+        return shares, how.read(shares, member, options).scores(batch)
+
+
+@contextmanager
+def _shares(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any], *, cut: bool = False
+) -> Iterator[tuple[Divided | None, Reading]]:
+    """The shares of a query as a structure wants them, and how it reads them. Errors: TooMuch; as of any task."""
+    how = reading(structure, judged.kind)
     if how is None:
         raise TooMuch
-    member.check(judged.kind, _options(asked))
-    shares = Divided.of(judged, label, how.kept, linked=how.linked)
-    if shares is None:
-        return None
+    find_structure(structure).check(judged.kind, options)
+    shares = Divided.of(judged, label, how.kept, linked=how.linked, cut=cut)
     try:
-        return of_shares(shares, how, member, asked, judged.kind)
+        yield shares, how
     finally:
-        shares.forget()
+        if shares is not None:
+            shares.forget()
 
 
 def of_shares(
