@@ -5,7 +5,7 @@
 judgments are clusters, ranked with the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale covariates FOLDER ROWS ITEMS PEOPLE [MASTER …]``: the same with a covariate.
 ``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items,
-with the intervals that nobody asked for.
+with the intervals that nobody asked for; by another structure than plackett-luce: ``lists=copeland``.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
 tasks that hold MOST distinct judgments have to divide.
 
@@ -81,11 +81,11 @@ def one_query(folder: Path, rows: int, items: int, masters: list[str], people: i
     ranked(log, rows, items, (*asked, "--covariate", "length") if length else asked, folder, masters)
 
 
-def lists(folder: Path, number: int, items: int, masters: list[str]) -> None:
+def lists(folder: Path, number: int, items: int, masters: list[str], structure: str) -> None:
     """Rank the items of one query of so many rankings of five of them by each contender, as ``one_query`` does."""
     print(json.dumps(machine()), flush=True)
     log = write_orders(folder / f"orders-{number}-{items}.parquet", number, items, 5)
-    ranked(log, number, items, ("rank", "--structure", "plackett-luce"), folder, masters)
+    ranked(log, number, items, ("rank", "--structure", structure), folder, masters)
 
 
 def ranked(log: Path, rows: int, items: int, work: Sequence[str], folder: Path, masters: list[str]) -> None:
@@ -368,9 +368,10 @@ if __name__ == "__main__":
             people,
             0.5 * (sys.argv[1] != "people"),
         )
-    elif sys.argv[1] == "lists":
+    elif sys.argv[1].partition("=")[0] == "lists":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
-        lists(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"])
+        structure = sys.argv[1].partition("=")[2] or "plackett-luce"
+        lists(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], structure)
     elif sys.argv[1] == "divided":
         rows, items, most = (int(float(each)) for each in sys.argv[3:6])
         divided(Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"])

@@ -241,8 +241,9 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
         ({"interval": "bootstrap"}, "bradley-terry", False, False),
         ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", False, False),
         ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
-        ({"interval": "auto"}, "borda", False, False),
-        ({"interval": "none"}, "borda", True, False),
+        ({"interval": "auto"}, "borda", True, True),
+        ({"interval": "none"}, "borda", True, True),
+        ({"interval": "bootstrap"}, "borda", False, False),
     ):
         assert divided_here(judged, structure, asked) is clustered_
         assert divided_here(plain, structure, asked) is plain_

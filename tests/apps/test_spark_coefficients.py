@@ -58,8 +58,11 @@ def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.Monke
             self.passes += 1
             return sum([pickle.loads(pickle.dumps(work))(one) for one in self.frame], Sums())  # type: ignore[attr-defined]
 
+        def changed(self, change: Any) -> Any:
+            return [pickle.loads(pickle.dumps(change(one))) for one in self.frame]  # type: ignore[attr-defined]
+
         def change(self, change: Any) -> None:
-            self.frame = [pickle.loads(pickle.dumps(change(one))) for one in self.frame]  # type: ignore[attr-defined]
+            self.frame = self.changed(change)
 
         def forget(self) -> None: ...
 

@@ -68,8 +68,13 @@ def divided(
             self.passes += 1
             return sum(map(work, self.frame), splitting.Sums())  # type: ignore[call-overload]
 
+        def changed(self, change: Any) -> Any:
+            return [pickle.loads(pickle.dumps(change(share))) for share in self.frame]
+
         def change(self, change: Any) -> None:
-            self.frame = [pickle.loads(pickle.dumps(change(share))) for share in self.frame]
+            self.frame = self.changed(change)
+
+        def forget(self) -> None: ...
 
     of = of or splitting.Pairs.of
     reading = {"cluster": whose if len(whose) > 1 else whose[0]} if whose else {}
@@ -167,7 +172,7 @@ def test_scores_of_lists_are_those_of_memory(log: Any, shares: int, structure: s
     of, by = splitting.Pairs.of, bradley_terry
     links = connectivity(batch.graphs)
     if structure == "plackett-luce":
-        of, by, links = splitting.Listed.of, plackett_luce, Rankings.of(batch).linked("any-order")
+        of, by, links = shares_.Listed.of, plackett_luce, Rankings.of(batch).linked("any-order")
     found = divided(log, shares, of, key)
     same_items(found, prefs, links)
     for prior in (0.01, 1.0):
@@ -257,7 +262,7 @@ def alike(ours: cc.Ranking, theirs: cc.Ranking) -> None:
 @pytest.mark.parametrize("asked", [("hessian", {"quasi": True}), ("sandwich", {}), ("hessian", {"min_judgments": 9})])
 @pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
 def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, dict[str, Any]], structure: str) -> None:
-    """Also where items are separated, of Plackett–Luce; Bradley–Terry's limits are then another matter."""
+    """Also where items are separated."""
     if asked[0] == "sandwich" and number in (2, 3):
         pytest.skip("fewer lists than its covariance has parameters: what is drawn from it depends on last bits")
     log, options = LISTS[number], {"interval": asked[0], **asked[1]}
@@ -265,11 +270,6 @@ def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, d
     for shares in (1, 6):
         found = divided(log, shares, (Listed if structure == "plackett-luce" else ListedPairs).of, key)
         known = Known(found, find_structure(structure), {})
-        separated = found.links.separated.any()
-        if separated and structure == "bradley-terry":
-            with pytest.raises(TooMuch):
-                known.ranked(options)
-            return
         prefs = cc.read(log).select(["large"])
         theirs, ours = cc.rank(prefs, structure, **options), known.ranked(options)
         alike(ours, theirs)
@@ -296,10 +296,6 @@ def test_intervals_of_lists_in_clusters_are_those_of_memory(number: int, ways: t
     for shares in (1, 6):
         found = divided(log, shares, (Listed if structure == "plackett-luce" else ListedPairs).of, whose=whose)
         known = Known(found, find_structure(structure), {})
-        if found.links.separated.any() and structure == "bradley-terry":
-            with pytest.raises(TooMuch):
-                known.ranked(options)
-            return
         alike(known.ranked(options), theirs)
         (said,) = [note for note in theirs.notes if "being alike" in note]
         assert splitting.alike([name if len(ways) > 1 else "cluster" for name in whose], found.numbers) in said
@@ -398,6 +394,8 @@ def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyP
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=20)
     found = ranking_of(ranked(judged, "bradley-terry", prior=1.0), judged, "bradley-terry", "auto", 0.95)
     assert "no intervals of a query with" in " ".join(found.notes)
+    other = ranking_of(ranked(judged, "bradley-terry", prior=1.0, level=0.9), judged, "bradley-terry", "auto", 0.9)
+    np.testing.assert_array_equal(other.score, found.score)  # at another level as well
     for query, how in (("large", "none"), ("small", "sandwich")):  # the other has intervals
         theirs = cc.rank(cc.read(log).select([query]), prior=1.0, interval=how).to_arrow().to_pylist()
         ours = [row for row in found.to_arrow().to_pylist() if row["query"] == query]
@@ -410,13 +408,13 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
-    for structure, asked in (("log-odds", {}), ("bradley-terry", {"ties": "cumulative"})):
+    for structure, asked in (("log-odds", {"interval": "bootstrap"}), ("bradley-terry", {"ties": "cumulative"})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-            cs.rank(judged, structure, interval="none", **asked)
+            cs.rank(judged, structure, **{"interval": "none", **asked})
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
         cs.rank(judged, interval="hessian")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
-    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("rrf", {}), ("bradley-terry", {"quasi": True})):
+    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"quasi": True})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
             cs.rank(judged, structure, **asked)
     several = lists("selections", 20, 60) | {"clicked": [1] * len(lists("selections", 20, 60)["clicked"])}

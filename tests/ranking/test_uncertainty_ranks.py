@@ -244,3 +244,10 @@ def test_quasi_variances_of_two_one_and_too_many():
         quasi_variances(np.ones((2, 3)))
     with pytest.raises(UsageError, match="not determined"):
         quasi_variances(np.diag([1.0, np.inf, 1.0]))
+
+
+def test_items_that_share_a_rank_stand_by_item_whatever_the_last_bits_of_their_scores() -> None:
+    """Sums in another order have other last bits; an item apart stays behind."""
+    none, value = np.zeros(5, np.int64), np.array([1.0, 1.0 + 2e-16, 1.0 + 4e-16, 3.0, 1.0 + 6e-16])
+    order, rank = room.places(none, none.astype(np.int32), np.array([0, 0, 0, 0, 1]), value, np.arange(5), 1e-12)
+    assert order.tolist() == [3, 0, 1, 2, 4] and rank.tolist() == [1, 2, 2, 2, 0]

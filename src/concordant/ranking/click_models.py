@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -273,11 +273,15 @@ def position_based(batch: Batch) -> Scores:
     Source: Craswell, Zoeter, Taylor & Ramsey, WSDM 2008 (examination hypothesis); Chuklin, Markov & de Rijke, Click
     Models for Web Search (2015), §3.3, §4.2.
     """
-    found, cells = examination(batch.prefs), Cells.of(batch)
+    return attractions(batch, Cells.of(batch), examination(batch.prefs))
+
+
+def attractions(batch: Batch, cells: Cells, found: Examination) -> Scores:
+    """Return what ``position_based`` does, given the cells of its items and how often positions are examined."""
     a, shown = _attractions(cells, found.log)[0], cells.nodes.sums(cells.shown * found.value[cells.place])
     return Scores(
         value=np.where(shown > 0, a, pooled(batch, a * shown, shown)),
-        components=_scales(batch, cells),
+        components=_scales(batch, cells, found),
         status=np.full(len(batch), found.status, np.int8),
         iterations=np.full(len(batch), found.iterations, np.int64),
         gradient=np.full(len(batch), found.gradient),
@@ -292,7 +296,11 @@ def position_trials(batch: Batch) -> tuple[Floats, Floats]:
     The error of a accounts for that of θ: with information h_i of log a_i, its cross part b_i and C the covariance of
     log θ, var log a_i = 1/h_i + b_i'C b_i / h_i².
     """
-    found, cells = examination(batch.prefs), Cells.of(batch)
+    return trials_of(Cells.of(batch), examination(batch.prefs))
+
+
+def trials_of(cells: Cells, found: Examination) -> tuple[Floats, Floats]:
+    """Return what ``position_trials`` does, given cells and how often positions are examined."""
     a, curvature, h = _attractions(cells, found.log)
     cross = csr_array((h, cells.place, cells.start), shape=(len(a), cells.places))
     spread = np.einsum("ij,ij->i", cross @ found.covariance, cross.toarray()) if len(a) else np.zeros(0)
@@ -306,13 +314,17 @@ def position_trials(batch: Batch) -> tuple[Floats, Floats]:
 
 def position_links(batch: Batch) -> Connectivity:
     """Items of a query compare where the log says how the positions compare at which they were shown."""
-    cells = Cells.of(batch)
-    return all_linked(cells.nodes.sizes > 0, _scales(batch, cells))
+    return links_of(batch, Cells.of(batch), examination(batch.prefs))
 
 
-def _scales(batch: Batch, cells: Cells) -> NDArray[np.int32]:
+def links_of(batch: Batch, cells: Cells, found: Examination) -> Connectivity:
+    """Return what ``position_links`` does, given cells and how often positions are examined."""
+    return all_linked(cells.nodes.sizes > 0, _scales(batch, cells, found))
+
+
+def _scales(batch: Batch, cells: Cells, found: Examination) -> NDArray[np.int32]:
     """Number the scales of the items of each graph, the most frequent first; an item that was not shown has any."""
-    component, shown = examination(batch.prefs).component, cells.nodes.sizes > 0
+    component, shown = found.component, cells.nodes.sizes > 0
     part = np.zeros(len(shown), np.int64)
     part[shown] = component[cells.place[cells.start[:-1][shown]]]
     return by_size((batch.owner * len(component) + part).astype(np.int32), batch.owner)
@@ -333,19 +345,25 @@ def inverse_propensity(batch: Batch, *, propensities: Sequence[float] | None = N
 
     Source: Joachims, Swaminathan & Schnabel, WSDM 2017, (4); clipping: Strehl et al., NIPS 2010.
     """
+    return weighted_clicks(batch, Cells.of(batch), lambda: examination(batch.prefs), propensities, clip)
+
+
+def weighted_clicks(
+    batch: Batch, cells: Cells, find: Callable[[], Examination], propensities: Sequence[float] | None, clip: float
+) -> Scores:
+    """Return what ``inverse_propensity`` does, given cells and what finds how often positions are examined."""
     if isinstance(clip, bool) or not isinstance(clip, int | float | np.number) or not 0 < clip <= 1:
         raise UsageError(f"clip is the least propensity, a number in (0, 1], not {clip!r}")
-    cells = Cells.of(batch)
-    chance = _propensities(batch.prefs, propensities, cells.places)
+    chance = _propensities(find, propensities, cells.places)
     shown = cells.nodes.sums(cells.shown)
     total = cells.nodes.sums(cells.clicked / np.maximum(chance[cells.place], clip))
     given = {"propensities": propensities, "clip": clip}
     return replace(rates_of(batch, "inverse-propensity", total, shown), options=given)
 
 
-def _propensities(prefs: Preferences, given: Sequence[float] | None, places: int) -> Floats:
+def _propensities(find: Callable[[], Examination], given: Sequence[float] | None, places: int) -> Floats:
     if given is None:
-        found = examination(prefs)
+        found = find()
         if found.component.any():
             raise UsageError(
                 "the log does not say how often its positions are examined, for no clicked item moves between some of "

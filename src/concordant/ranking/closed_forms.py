@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +30,20 @@ def pair_log_odds(graphs: Graphs, c0: float) -> NDArray[np.float64]:
     """Return log (n_jl + c0) / (n_lj + c0) of each pair, first against second."""
     if not np.isfinite(c0) or c0 < 0:
         raise UsageError(f"c0 is added to the counts of wins and must be a number ≥ 0, not {c0}")
-    if c0 == 0 and not ((graphs.above > 0) & (graphs.below > 0)).all():
-        one_sided = int(((graphs.above == 0) | (graphs.below == 0)).sum())
-        raise UsageError(f"c0 = 0, but {one_sided:,} pairs were won by one side only: log-odds need c0 > 0 there")
+    if c0 == 0:
+        refuse_one_sided(one_sided(graphs))
     return np.asarray(np.log((graphs.above + c0) / (graphs.below + c0)))
+
+
+def one_sided(graphs: Graphs) -> int:
+    """How many pairs were won by one side only."""
+    return int(((graphs.above == 0) | (graphs.below == 0)).sum())
+
+
+def refuse_one_sided(pairs: int) -> None:
+    """Refuse c0 = 0 where that many pairs were won by one side only. Errors: UsageError."""
+    if pairs:
+        raise UsageError(f"c0 = 0, but {pairs:,} pairs were won by one side only: log-odds need c0 > 0 there")
 
 
 def average_log_odds(batch: Batch, *, c0: float = C0) -> Scores:
@@ -47,14 +59,15 @@ def average_log_odds(batch: Batch, *, c0: float = C0) -> Scores:
     >>> average_log_odds(Batch.whole(Preferences.from_comparisons(["x"] * 3, ["y"] * 3)), c0=1.0).value.round(4)
     array([ 1.3863, -1.3863])
     """
-    graphs = batch.graphs
-    odds = pair_log_odds(graphs, c0)
+    return SUMS["log-odds"].scores(batch.graphs, c0=c0)
+
+
+def _mean_odds(graphs: Graphs, total: Floats, *, c0: float = C0) -> Scores:
     others = np.maximum(graphs.sizes - 1, 1)[graphs.owner]
     said = (
         "they count as even odds, which is biased on incomplete designs. thurstone-mosteller and bradley-terry are not."
     )
-    notes = never_judged("log-odds", graphs, said)
-    return closed_form(graphs, graphs.add_to_nodes(odds, -odds) / others, {"c0": c0}, notes)
+    return closed_form(graphs, total / others, {"c0": c0}, never_judged("log-odds", graphs, said))
 
 
 Floats = NDArray[np.float64]
@@ -69,10 +82,7 @@ def counting(batch: Batch) -> Scores:
     >>> counting(Batch.whole(Preferences.from_comparisons(["x", "x", "y"], ["y", "z", "z"]))).value.tolist()
     [1.0, 0.5, 0.0]
     """
-    graphs = batch.graphs
-    won = graphs.add_to_nodes(graphs.above, graphs.below)
-    lost = graphs.add_to_nodes(graphs.below, graphs.above)
-    return closed_form(graphs, _ratio(won, won + lost, 0.5), {})
+    return SUMS["counting"].scores(batch.graphs)
 
 
 def borda(batch: Batch) -> Scores:
@@ -91,9 +101,7 @@ def borda(batch: Batch) -> Scores:
     """
     if batch.prefs.kind == "orders":
         return _positional(batch)
-    graphs = batch.graphs
-    margin = _margin(graphs)
-    return closed_form(graphs, graphs.add_to_nodes(margin, -margin), {})
+    return SUMS["borda"].scores(batch.graphs)
 
 
 def copeland(batch: Batch) -> Scores:
@@ -108,9 +116,7 @@ def copeland(batch: Batch) -> Scores:
     >>> copeland(Batch.whole(votes)).value.tolist()
     [1.0, -2.0, 1.0]
     """
-    graphs = batch.graphs
-    side = np.sign(net_weights(graphs))
-    return closed_form(graphs, graphs.add_to_nodes(side, -side), {})
+    return SUMS["copeland"].scores(batch.graphs)
 
 
 def budgeted_borda(batch: Batch) -> Scores:
@@ -123,25 +129,82 @@ def budgeted_borda(batch: Batch) -> Scores:
     >>> budgeted_borda(Batch.whole(votes)).value.tolist()
     [0.75, 0.75, 0.0]
     """
-    graphs = batch.graphs
-    share = 0.5 * (1.0 + _margin(graphs))
-    met = graphs.add_to_nodes(np.ones(len(share)), np.ones(len(share)))
-    return closed_form(graphs, _ratio(graphs.add_to_nodes(share, 1.0 - share), met, 0.5), {})
+    return SUMS["budgeted-borda"].scores(batch.graphs)
 
 
 def _positional(batch: Batch) -> Scores:
     lists = Rankings.of(batch)
+    return closed_form(lists.chain(), mean_position(*positional_sums(lists, len(batch.item))), {})
+
+
+def positional_sums(lists: Rankings, nodes: int) -> tuple[Floats, Floats]:
+    """Return for each node Σ (items below − items above) / (items of the list − 1) over its lists, and their number."""
     others = (lists.length - 1)[lists.row].astype(float)
-    beyond = lists.below - lists.above
-    nodes = len(batch.item)
     mass = lists.weight[lists.row]
-    total = np.bincount(lists.node, mass * beyond / others, nodes).astype(float)
-    return closed_form(lists.chain(), _ratio(total, np.bincount(lists.node, mass, nodes).astype(float), 0.0), {})
+    total = np.bincount(lists.node, mass * (lists.below - lists.above) / others, nodes)
+    return total.astype(float), np.bincount(lists.node, mass, nodes).astype(float)
+
+
+def mean_position(total: Floats, mass: Floats) -> Floats:
+    """Return the mean of ``positional_sums``, Borda's score; 0 for an item in no list of several."""
+    return _ratio(total, mass, 0.0)
 
 
 def _margin(graphs: Graphs) -> Floats:
     """A_jl of each pair, first against second."""
     return np.asarray((graphs.above - graphs.below) / (graphs.above + graphs.below))
+
+
+@dataclass(frozen=True)
+class PairSums:
+    """Scores that follow from what the pairs of each item add up to, so that parts of a pair table add up as well."""
+
+    terms: Callable[..., tuple[tuple[Floats, Floats], ...]]
+    """What each pair adds to its first and to its second item, of each of the sums; of pair tables and options."""
+    made: Callable[..., Scores]
+    """The scores, of pair tables (but for their pairs), the sums and options."""
+
+    def sums(self, graphs: Graphs, **options: Any) -> tuple[Floats, ...]:
+        """Add the pairs up by node."""
+        return tuple([graphs.add_to_nodes(*ends) for ends in self.terms(graphs, **options)])
+
+    def scores(self, graphs: Graphs, **options: Any) -> Scores:
+        """Return the scores of the nodes."""
+        return self.made(graphs, *self.sums(graphs, **options), **options)
+
+
+def _odds(graphs: Graphs, *, c0: float = C0) -> tuple[tuple[Floats, Floats], ...]:
+    odds = pair_log_odds(graphs, c0)
+    return ((odds, -odds),)
+
+
+def _margins(graphs: Graphs) -> tuple[tuple[Floats, Floats], ...]:
+    margin = _margin(graphs)
+    return ((margin, -margin),)
+
+
+def _sides(graphs: Graphs) -> tuple[tuple[Floats, Floats], ...]:
+    side = np.sign(net_weights(graphs))
+    return ((side, -side),)
+
+
+def _shares(graphs: Graphs) -> tuple[tuple[Floats, Floats], ...]:
+    share = 0.5 * (1.0 + _margin(graphs))
+    return (share, 1.0 - share), (np.ones(len(share)), np.ones(len(share)))
+
+
+def _both(graphs: Graphs) -> tuple[tuple[Floats, Floats], ...]:
+    return (graphs.above, graphs.below), (graphs.below, graphs.above)
+
+
+SUMS: Mapping[str, PairSums] = {
+    "log-odds": PairSums(_odds, _mean_odds),
+    "borda": PairSums(_margins, lambda graphs, total: closed_form(graphs, total, {})),
+    "copeland": PairSums(_sides, lambda graphs, total: closed_form(graphs, total, {})),
+    "budgeted-borda": PairSums(_shares, lambda graphs, won, met: closed_form(graphs, _ratio(won, met, 0.5), {})),
+    "counting": PairSums(_both, lambda graphs, won, lost: closed_form(graphs, _ratio(won, won + lost, 0.5), {})),
+}
+"""By the name of the structure; of borda the scores from pairs."""
 
 
 def _ratio(part: Floats, whole: Floats, otherwise: float) -> Floats:

@@ -258,7 +258,8 @@ def places(
 ) -> tuple[Ints, Ints]:
     """Return the rows in order and the rank of each: 1 + the number of clearly better items of its component.
 
-    ``after`` is 0 for items that are ranked; the others have rank 0 and follow them in their component.
+    ``after`` is 0 for items that are ranked; the others have rank 0 and follow them in their component. Items that
+    share a rank stand by item, whatever the last bits of their scores.
     """
     order = np.lexsort((item, -value, after, component, owner))
     group = owner[order] * (int(component.max(initial=0)) + 1) + component[order]
@@ -268,6 +269,9 @@ def places(
     index = np.arange(len(order))
     group_begin = np.maximum.accumulate(np.where(new_group, index, 0))
     tie_begin = np.maximum.accumulate(np.where(new_group | drop, index, 0))
+    beside = (np.diff(tie_begin) == 0) & (np.diff(after[order]) == 0)
+    if (beside & (np.diff(item[order]) < 0)).any():
+        order = order[np.lexsort((item[order], after[order], tie_begin))]
     return order, np.where(after[order] == 0, tie_begin - group_begin + 1, 0)
 
 

@@ -189,15 +189,20 @@ def cascade(batch: Batch) -> Scores:
     >>> cascade(Batch.whole(shown)).value.tolist()
     [0.5, 1.0]
     """
-    if several := several_clicks(batch.prefs):
+    refuse_several(several_clicks(batch.prefs), len(batch.prefs))
+    return rates_of(batch, "cascade", *examinations(batch))
+
+
+def refuse_several(several: int, lists: int) -> None:
+    """Refuse lists for the cascade of which several have more than one click. Errors: UsageError."""
+    if several:
         raise UsageError(
-            f"cascade: {several:,} of {len(batch.prefs):,} lists have more than one click, where its readers "
+            f"cascade: {several:,} of {lists:,} lists have more than one click, where its readers "
             "stop at the first; use dependent-click or position-based, or read such lists with ",
             Setting("clicks", "first"),
             " or ",
             Setting("clicks", "last"),
         )
-    return rates_of(batch, "cascade", *examinations(batch))
 
 
 def rates_of(batch: Batch, name: str, clicks: Floats, examined: Floats) -> Scores:

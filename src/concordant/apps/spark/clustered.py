@@ -24,14 +24,14 @@ from scipy.sparse import csr_array, vstack
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
-from concordant.apps.spark.shares import CROSSING, Held
-from concordant.apps.spark.splitting import Ways, alike, shared_out
+from concordant.apps.spark.shares import CROSSING, Held, Ways, in_cells, taken
+from concordant.apps.spark.splitting import alike, shared_out
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import CLUSTERS
-from concordant.preferences.preferences import Comparisons, Preferences, keep
+from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
@@ -92,12 +92,6 @@ class _Between:
         return Sums(held=Held(taken(prefs, rows, self.way), CROSSING).checked())
 
 
-def taken(prefs: Preferences, rows: NDArray[np.intp], way: int | None = None) -> Preferences:
-    """Some of the judgments; ``way``: of several columns of clusters the one that is kept."""
-    found = keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
-    return found if way is None else _in_cells(found, (way,))
-
-
 @dataclass(frozen=True, eq=False)
 class Middle:
     """Σ u_c u_cᵀ over the clusters of a share, u_c the gradient of what one said, at some scores; and how many.
@@ -114,7 +108,7 @@ class Middle:
     def __call__(self, prefs: Preferences) -> Sums:
         found = Sums()
         for way in self.ways:
-            found["middle", way], found["cells", way] = self._of(_in_cells(prefs, way))
+            found["middle", way], found["cells", way] = self._of(in_cells(prefs, way))
         return found
 
     def _of(self, prefs: Preferences) -> tuple[Floats, int]:
@@ -129,13 +123,6 @@ class Middle:
         found = np.zeros((size + len(self.names),) * 2)
         found[np.ix_(place, place)] = (meat.root.T @ meat.root).toarray() * (max(clusters - 1, 1) / clusters)
         return found, clusters
-
-
-def _in_cells(prefs: Preferences, ways: Ways) -> Preferences:
-    """The same judgments, whose clusters are the cells of some of the columns."""
-    if not prefs.cluster_columns:
-        return prefs
-    return replace(prefs.by_cluster(*(prefs.cluster_columns[way] for way in ways)), cluster_columns=())
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------

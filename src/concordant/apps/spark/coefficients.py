@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import block_array, csr_array
 
-from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle, taken
+from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
-from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of
+from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of, taken
 from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike
 from concordant.errors import counted
 from concordant.preferences.counted import recounted

@@ -18,14 +18,15 @@ from scipy.sparse import csr_array
 
 from concordant.apps.spark.clustered import LARGEST, crossed, every_way
 from concordant.apps.spark.learning_held import Sums
-from concordant.apps.spark.shares import TooMuch
-from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle, Ways
+from concordant.apps.spark.shares import TooMuch, Ways
+from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
+from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import Curvature
@@ -37,6 +38,8 @@ from concordant.ranking.structures import Structure
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+OF_TWO = {"orders": (1.0, 2.0), "choices": (1.0, 0.0), "selections": (0.0, 1.0), "ratings": (2.0, 1.0)}
+"""Values of the items of a list of two by kind: the first is preferred, but in selections."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Known:
         prefs = self._judgments(self._some(asked))
         member = replace(
             self.structure, function=self._scores, linked=self._links, curvature=self._curvature,
-            touched=self._touched, expects=False,
+            touched=self._touched, blocks=self._blocks, expects=False,
         )  # fmt: skip
         board = rank(prefs, member, **asked)
         left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") == "clusters")}
@@ -66,8 +69,6 @@ class Known:
         links, method = self.shares.links, asked["interval"]
         firm = firm_nodes(links, Gauge.of(np.array([0, len(self.shares.items)]), links))
         some = links.compared & ~firm
-        if method != "none" and some.any() and self.structure.reads == "pairs":
-            raise TooMuch  # the likelihood of pairs has another way to scores without a prior
         return some if method != "none" else np.zeros(len(some), bool)
 
     def _judgments(self, some: Flags) -> Preferences:
@@ -95,15 +96,17 @@ class Known:
         return counted_lists("orders", np.zeros(1, np.int64), self.shares.items.take(none), np.zeros(0))
 
     def _round(self, rest: Flags, found: Preferences) -> Preferences:
-        """Rankings of two that go once round the other items of each block; ``found``: what is beside them."""
+        """Lists of two that go once round the other items of each block; ``found``: what is beside them."""
         pairs = self._cycle(rest)
         size, shares = len(pairs), self.shares
         if not size:
             return Preferences.empty()
-        ends, item, tier = 2 * np.arange(size + 1), shares.items.take(pairs.ravel()), np.tile([1.0, 2.0], size)
+        kind = str(found.kind)
+        turned = pairs[:, ::-1] if kind == "selections" else pairs  # a click says more than what was shown before it
+        ends, item, value = 2 * np.arange(size + 1), shares.items.take(turned.ravel()), np.tile(OF_TWO[kind], size)
         whose = None if found.clusters is None else found.clusters.take(np.zeros(size, np.int64))
         query = shares.query.take(np.zeros(size, np.int64))
-        return counted_lists("orders", ends, item, tier, query=query, cluster=whose)
+        return counted_lists(kind, ends, item, value, query=query, cluster=whose)
 
     def _cycle(self, rest: Flags) -> Ints:
         """Some of the items in a row, block by block, each with the next: they are on chains of wins to each other.
@@ -123,6 +126,8 @@ class Known:
         return self.shares.items.codes_of(batch.prefs.items.take(batch.item)).astype(np.int64)
 
     def _scores(self, batch: Batch, *, prior: float = 0.01, **_: Any) -> Scores:
+        if not len(batch):
+            return self._none(prior)
         if prior not in self.fits:
             self.fits[prior] = self.shares.fitted(prior=prior, **self.options)
         fitted, links = self.fits[prior], self._links(batch)
@@ -136,6 +141,23 @@ class Known:
             notes=(*separation_note(batch, links, prior), *unfinished(self.structure.name, status == Status.STOPPED)),
             options={"prior": prior, "ties": None, "whole lists": self.structure.whole},
         )
+
+    def _none(self, prior: float) -> Scores:
+        """The scores of no graphs."""
+        no, options = np.zeros(0), {"prior": prior, "ties": None, "whole lists": self.structure.whole}
+        none = np.zeros(0, np.int32)
+        return Scores(no, none, none.astype(np.int8), none.astype(np.int64), no, options=options)
+
+    def _blocks(self, batch: Batch, _: Connectivity, options: Mapping[str, Any]) -> tuple[Floats, Flags] | None:
+        """Scores of strong blocks by themselves, of the likelihood of pairs."""
+        if self.structure.blocks is None:
+            return None
+        with stage("fitting strong blocks"):
+            value, stopped = self._of_blocks()
+        return value[self._codes(batch)], np.full(len(batch), stopped)
+
+    def _of_blocks(self) -> tuple[Floats, bool]:
+        return self.shares.of_blocks(**self.options)
 
     def _links(self, batch: Batch) -> Connectivity:
         own, links = self._codes(batch), self.shares.links

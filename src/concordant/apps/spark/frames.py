@@ -411,8 +411,10 @@ class JudgedQueries:
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
                 ", ties without a parameter, no covariates) and no intervals are asked for (",
                 Setting("interval", "none"),
-                "), or where comparisons in clusters are of few kinds, and a linear scorer is fitted by the "
-                "aggregation that is taken where nothing is named, judged by pairs (",
+                "). It is ranked, too, where other scores follow from wins of at most 16.8 million pairs of items, or "
+                "from clicks or places of each item (all structures but dependent-click, and no bootstrap), and where "
+                "comparisons in clusters are of few kinds; and a linear scorer is fitted by the aggregation that is "
+                "taken where nothing is named, judged by pairs (",
                 Setting("target", "pairwise"),
                 ")",
             )

@@ -19,8 +19,10 @@ from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated
+from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated, summable
 from concordant.apps.spark.shares import TooMuch
+from concordant.apps.spark.splitting import Divided
+from concordant.apps.spark.structure_sums import scored
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError
@@ -104,36 +106,49 @@ def targets(
 def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
     own = options_of(plan.structure, recipe.options)
-    apart = plan.order == "all" and divisible(judged, plan.structure, own)
+    apart = plan.order == "all" and (divisible(judged, plan.structure, own) or summable(judged, plan.structure, {}))
     task = MakeTargets(plan, recipe)
     by_tasks = partial(_divided, judged, task, own) if apart else None
     return judged.table(task, target_columns(*judged.labels), by_tasks)
 
 
 def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
+    structure = str(task.plan.structure)
     with judged.explained():
         try:
-            shares = divided(judged, label, str(task.plan.structure))
+            read = scored if summable(judged, structure, {}) else _fitted
+            found = read(judged, label, structure, options)
         except TooMuch:
             return None
-        if shares is None:
-            return None
-        try:
-            fitted = shares.fitted(**options_of_fit(options))
-        finally:
-            shares.forget()
+    if found is None:
+        return None
+    shares, scores = found
     size = len(shares.items)
     row = np.arange(size)
     query = None if label is None else shares.query.take(np.zeros(size, np.int64))
     some = Preferences.from_comparisons(shares.items.take(row), shares.items.take((row + 1) % size), query=query)
 
     def known(_: Batch, **__: Any) -> Scores:
-        status, none = np.array([fitted.status], np.int8), np.zeros(1)
-        return Scores(fitted.score, shares.links.component, status, np.zeros(1, np.int64), none)
+        return scores
 
     table = replace(task, plan=replace(task.plan, structure=known))(some)
     place = table.column_names.index("judgments")
-    return table.set_column(place, "judgments", pa.repeat(pa.scalar(shares.judgments, pa.int64()), size))
+    return table.set_column(place, "judgments", pa.repeat(pa.scalar(shares.judgments, pa.int64()), len(table)))
+
+
+def _fitted(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
+) -> tuple[Divided, Scores] | None:
+    """What ``scored`` returns, of the likelihoods whose fit is divided."""
+    shares = divided(judged, label, structure, cut=True)
+    if shares is None:
+        return None
+    try:
+        fitted = shares.fitted(**options_of_fit(options))
+    finally:
+        shares.forget()
+    status, none = np.array([fitted.status], np.int8), np.zeros(1)
+    return shares, Scores(fitted.score, shares.links.component, status, np.zeros(1, np.int64), none)
 
 
 def fit(

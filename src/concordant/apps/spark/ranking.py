@@ -22,6 +22,8 @@ from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gon
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
 from concordant.apps.spark.splitting import Divided, alike
+from concordant.apps.spark.structure_sums import ranked as summed_ranking
+from concordant.apps.spark.structure_sums import reading
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
@@ -36,11 +38,14 @@ from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.standard_errors import method_for
+from concordant.ranking.structures import STRUCTURES
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
 BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
+OF_INTERVALS = ("level", "replicates", "seed", "interval")
+"""What intervals are asked for with."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
 WORDY = 2
@@ -91,6 +96,11 @@ def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
     )
 
 
+def _one_query(judged: JudgedQueries) -> bool:
+    """Whether the log is one query that no task can hold, so that whatever is divided is known whole."""
+    return len(judged.large) == 1 and (not judged.by_query or judged.large_sizes[0] == judged.total)
+
+
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
@@ -101,12 +111,14 @@ def ranked(
             Setting("prior"),
             " a number",
         )
-    refuse_estimated(structure, asked)
+    if not _one_query(judged):
+        refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     judged = settled(judged)
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
+    told = _without(told) if interval == "auto" and method == "none" else told
     task = partial(_rows, structure=structure, asked=told)
     divided = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
     return judged.table(task, _schema(judged, quasi), divided)
@@ -120,6 +132,8 @@ def _large(
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
     size = judged.large_sizes[judged.large.index(label)]
+    if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
+        return _summed(judged, label, structure=structure, asked=asked, free=free)
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
@@ -155,16 +169,56 @@ def _of_clusters(
         except TooMuch:
             if not free:
                 return None
-            board = known.ranked({**asked, "interval": "none"})
-        return board, [*map(str, board.notes), *known.said(board), *_without(board, asked, known.shares)]
+            board = known.ranked(_without(asked))
+        return board, [*map(str, board.notes), *known.said(board), *_left_out(board, asked, known.shares)]
     except TooMuch:
         return None
     finally:
         known.shares.forget()
 
 
+def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The same asked for, without intervals, as there are none that were left to us."""
+    return {**{name: value for name, value in asked.items() if name not in OF_INTERVALS}, "interval": "none"}
+
+
+def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
+    """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
+    pairs or lists, and no bootstrap, which needs all judgments.
+    """
+    if not isinstance(structure, str) or structure not in STRUCTURES or judged.kind not in STRUCTURES[structure].kinds:
+        return False
+    return reading(structure, judged.kind) is not None and asked.get("interval") != "bootstrap"
+
+
+def _summed(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver."""
+    drawn = find_structure(structure).reads != "exposures" and free
+    asked = _without(asked) if drawn else asked
+    with judged.explained():
+        try:
+            found = summed_ranking(judged, label, structure, asked)
+        except TooMuch:
+            return None
+    if found is None:
+        return None
+    board, notes = found
+    if drawn:
+        number = judged.large_sizes[judged.large.index(label)]
+        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {number:,} rows")
+    return _beside(board, notes)
+
+
 def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
-    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's."""
+    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's.
+
+    Of lists that recur memory perhaps draws a bootstrap, where that was left to us.
+    """
+    drawn = asked["interval"] == "auto" and find_structure(structure).reads != "exposures" and not judged.compared
+    if summable(judged, structure, asked) and not drawn:
+        return True
     if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
         return True
     if coefficients(judged, structure, asked):
@@ -223,13 +277,18 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     return plain and read and not others and not options.get("across_components")
 
 
-def divided(judged: JudgedQueries, label: Any, structure: str, interval: str = "none") -> Divided | None:
-    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch."""
+def divided(
+    judged: JudgedQueries, label: Any, structure: str, interval: str = "none", *, cut: bool = False
+) -> Divided | None:
+    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch.
+
+    ``cut``: whether lists as shown end at their last click.
+    """
     kept: type[Share] = Pairs
     if not judged.compared:
         pairs = Pairs if interval == "none" else ListedPairs
         kept = Listed if structure == "plackett-luce" else pairs
-    return Divided.of(judged, label, kept, clusters=interval == "sandwich")
+    return Divided.of(judged, label, kept, cut=cut, clusters=interval == "sandwich")
 
 
 def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,20 +312,20 @@ def _divided(
         try:
             known = Known(shares, find_structure(structure), given)
             try:
-                board = known.ranked({**asked, "interval": interval})
+                board = known.ranked(_without(asked) if interval == "none" else {**asked, "interval": interval})
             except TooMuch:
                 if not free:
                     return None
-                board = known.ranked({**asked, "interval": "none"})
+                board = known.ranked(_without(asked))
             clustered = board.interval == "sandwich" and shares.columns
             allowed = [alike(shares.columns, shares.numbers)] if clustered else []
         finally:
             shares.forget()
     notes = [*map(str, board.notes), *allowed, f"{shares.said}; whether the model fits was not looked at"]
-    return _beside(board, [*notes, *_without(board, asked, shares)])
+    return _beside(board, [*notes, *_left_out(board, asked, shares)])
 
 
-def _without(board: Ranking, asked: Mapping[str, Any], shares: Divided) -> list[str]:
+def _left_out(board: Ranking, asked: Mapping[str, Any], shares: Divided) -> list[str]:
     """Say that there are no intervals, where some were to be."""
     if board.interval == asked["interval"]:
         return []
@@ -291,6 +350,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
     def column(name: str) -> Any:
         return table[name].to_numpy()[sorter]
 
+    heeded = find_structure(structure).reads != "lists"  # others put what lists leave out below what they hold
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
     flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[sorter]
     tested = table["lack_of_fit"].to_numpy()[sorter][first]
@@ -309,7 +369,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         status={name: column(name)[first] for name in STATUS},
         lack_of_fit=tested if find_structure(structure).expects else None,
         notes=(
-            *judged.notes,
+            *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
             *sorted(pc.unique(table["note"]).drop_null().to_pylist()),
@@ -421,6 +481,8 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     if member.curvature is None:
         if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
             return "bootstrap"
+        if judged.large:  # more than memory draws from
+            return "none"
         raise UsageError(
             f"on Spark the interval auto cannot choose for {structure} on {judged.total:,} rows: how many replicates "
             "of its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"

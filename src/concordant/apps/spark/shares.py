@@ -1,4 +1,4 @@
-"""What a share of a divided query keeps, a pair table or lists, and what it adds to sums over all of them."""
+"""What a share of a divided query keeps (a pair table, lists), and what it adds to sums over all of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import InputError
 from concordant.preferences.counted import declare
-from concordant.preferences.graphs import Batch
+from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Lists, Preferences, counted_lists, with_unranked_last
+from concordant.preferences.preferences import Lists, Preferences, counted_lists, keep, with_unranked_last
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.closed_forms import positional_sums
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.luce_terms import LuceTerms
 from concordant.ranking.problem import win_derivatives
@@ -32,6 +33,10 @@ CELLS = 1 << 24
 """Entries of a matrix of items by items that is added up."""
 CROSSING = 1 << 23
 """Wins between items that no share connects which the driver takes at most."""
+
+
+Ways = tuple[int, ...]
+"""Numbers of columns of clusters."""
 
 
 class TooMuch(Exception):
@@ -134,6 +139,31 @@ class Whose:
 
 
 @dataclass(frozen=True, eq=False)
+class Tally:
+    """Numbers by key, keys ascending; those of parts add up, up to ``CELLS`` keys, of more nothing is kept."""
+
+    key: Ints | None
+    columns: tuple[NDArray[Any], ...]
+
+    @classmethod
+    def of(cls, key: Ints, *columns: NDArray[Any]) -> Tally:
+        """Add up what has the same key."""
+        found, place = np.unique(key, return_inverse=True)
+        sums = [np.bincount(place, np.asarray(each, np.float64), len(found)) for each in columns]
+        return cls(found, tuple([narrow(np.asarray(each, np.float64)) for each in sums])).checked()
+
+    def __add__(self, other: Tally) -> Tally:
+        if self.key is None or other.key is None:
+            return Tally(None, ())
+        ends = zip(self.columns, other.columns, strict=True)
+        return Tally.of(np.append(self.key, other.key), *[np.append(*each) for each in ends])
+
+    def checked(self) -> Tally:
+        """Itself, or nothing where that is too much."""
+        return self if self.key is None or len(self.key) <= CELLS else Tally(None, ())
+
+
+@dataclass(frozen=True, eq=False)
 class Share:
     """What a share keeps: items by their codes among ``items`` or, then None, among those of the query."""
 
@@ -167,6 +197,10 @@ class Share:
         """The wins between items of different blocks; of those between two blocks one is enough."""
         raise NotImplementedError
 
+    def inner(self, block: NDArray[np.int32]) -> Share:
+        """Its pairs of items of one block."""
+        raise NotImplementedError
+
     def slopes(self, score: Floats) -> tuple[Floats, Floats]:
         """What it adds to the gradient of the log-likelihood, and to the diagonal of the negative Hessian."""
         raise NotImplementedError
@@ -190,6 +224,10 @@ class Drawn(Share):
 
     def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
         """Gradients of what each of some judgments says, all of its times, by node; how many times, and its number."""
+        raise NotImplementedError
+
+    def holding(self, some: NDArray[np.bool_], items: Labels, way: int | None) -> Preferences:
+        """The lists that hold some of the query's items; ``way``: the column that says who made them, if any."""
         raise NotImplementedError
 
     def middle(self, score: Floats, cell: NDArray[np.int64] | None) -> csr_array:
@@ -225,9 +263,7 @@ class Pairs(Share):
     def of(cls, prefs: Preferences) -> Self:
         """The pair table of some judgments of one query."""
         batch = Batch.whole(prefs)
-        graphs, codes = batch.graphs, batch.item.astype(np.int32)
-        wins = _narrow(graphs.above), _narrow(graphs.below)
-        return cls(*known_of(prefs, batch), codes[graphs.first], codes[graphs.second], *wins)
+        return cls(*known_of(prefs, batch), *_wins(batch, batch.graphs))
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {"first": own[self.first], "second": own[self.second]}
@@ -248,6 +284,11 @@ class Pairs(Share):
 
     def between(self, block: NDArray[np.int32]) -> Crossing:
         return Crossing.of(block, *self.wins)
+
+    def inner(self, block: NDArray[np.int32]) -> Pairs:
+        own = np.flatnonzero(block[self.first] == block[self.second])
+        held = self.queries, self.items, self.touched, self.judgments
+        return Pairs(*held, self.first[own], self.second[own], self.above[own], self.below[own])
 
     def slopes(self, score: Floats) -> tuple[Floats, Floats]:
         pull, curve = self._derivatives(score)
@@ -276,6 +317,33 @@ class Pairs(Share):
 
 
 @dataclass(frozen=True, eq=False)
+class Tabled(Pairs):
+    """The pair table of a share with its ties, and how many judgments each pair has, however strong these are."""
+
+    ties: NDArray[Any]
+    judged: NDArray[Any]
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The pair table of some judgments of one query."""
+        batch = Batch.whole(prefs)
+        graphs = batch.graphs
+        judged = graphs.wins + graphs.losses + graphs.ties
+        if prefs.weighted:
+            edges = batch.edges
+            pair = graphs.pair_of(edges.winner, edges.loser)
+            judged = np.bincount(pair, batch.multiplicity[edges.holder], len(judged)).astype(np.float64)
+        return cls(*known_of(prefs, batch), *_wins(batch, graphs), narrow(graphs.ties), narrow(judged))
+
+    def graphs(self) -> Graphs:
+        """The pair table among all items of the query."""
+        above, below, ties = (np.asarray(each, np.float64) for each in (self.above, self.below, self.ties))
+        first, second = self.first.astype(np.int64), self.second.astype(np.int64)
+        start = np.array([0, len(self.touched)]), np.array([0, len(first)])
+        return Graphs(*start, first, second, above - 0.5 * ties, below - 0.5 * ties, ties, None)
+
+
+@dataclass(frozen=True, eq=False)
 class ListedPairs(Drawn, Pairs):
     """The pair table of lists, and the lists, of which each is one judgment."""
 
@@ -289,6 +357,13 @@ class ListedPairs(Drawn, Pairs):
 
     def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
         return {**super()._placed(own), "code": own[self.code]}
+
+    def holding(self, some: NDArray[np.bool_], items: Labels, way: int | None) -> Preferences:
+        prefs = self.prefs
+        if not isinstance(prefs, Lists):
+            return Preferences.empty()
+        held = some[self.code][prefs.list_item].astype(np.float64)
+        return taken(prefs, np.flatnonzero(prefs.lists.most(held) > 0), way)
 
     def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
         prefs, one, nodes = self.prefs, np.zeros(1, np.int64), len(self.code)
@@ -364,11 +439,8 @@ class Listed(Drawn):
             found = csr_array(coo_array((gradient, (some.row, some.node)), shape=(len(some.weight), nodes)))
             yield found, some.weight, some.holder
 
-    def holding(self, some: NDArray[np.bool_], items: Labels, way: int | None = None) -> Preferences:
-        """The lists that hold some of the query's items, as rankings: a choice stands above a tie of the others.
-
-        ``way``: the column that says who made them, where one is asked for.
-        """
+    def holding(self, some: NDArray[np.bool_], items: Labels, way: int | None) -> Preferences:
+        """As rankings: a choice stands above a tie of the others."""
         lists = self.lists
         lists = lists.take(np.flatnonzero(lists.groups.most(some[self.code][lists.node].astype(np.float64)) > 0))
         if not len(lists.weight):
@@ -382,6 +454,53 @@ class Listed(Drawn):
         found = np.zeros(len(self.touched))
         found[self.code] = of_nodes
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Positions(Pairs):
+    """What rankings say of each of their items by its position, and the chains of items that each ranking is."""
+
+    code: NDArray[np.int32]
+    """Of each item; ``total``: its positions, of which borda's score is the mean; ``mass``: how many there are."""
+    total: Floats
+    mass: Floats
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """The positions of some rankings of one query."""
+        batch = Batch.whole(prefs)
+        lists = Rankings.of(batch)
+        sums = positional_sums(lists, len(batch.item))
+        return cls(*known_of(prefs, batch), *_wins(batch, lists.chain()), batch.item.astype(np.int32), *sums)
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {**super()._placed(own), "code": own[self.code]}
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """Total and mass of each item of the query."""
+        total, mass = np.zeros((2, len(self.touched)))
+        total[self.code], mass[self.code] = self.total, self.mass
+        return total, mass
+
+
+@dataclass(frozen=True, eq=False)
+class Whole(Share):
+    """The judgments of a share as they are, among all items of the query once these are known."""
+
+    prefs: Preferences
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Self:
+        """Some judgments of one query."""
+        return cls(*known_of(prefs, Batch.whole(prefs)), prefs)
+
+    def coded(self, items: Labels) -> Share:
+        size = len(items)
+        known = self.queries.take(np.zeros(size, np.int64)), items.take(np.arange(size))
+        return replace(super().coded(items), prefs=declare(self.prefs, known))  # type: ignore[call-arg]
+
+    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
+        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,11 +521,30 @@ class Ballots(Share):
         return self.kept.of(with_unranked_last(prefs) if isinstance(prefs, Lists) else prefs).coded(items)
 
 
+def taken(prefs: Preferences, rows: NDArray[np.intp], way: int | None = None) -> Preferences:
+    """Some of the judgments; ``way``: of several columns of clusters the one that is kept."""
+    found = keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
+    return found if way is None else in_cells(found, (way,))
+
+
+def in_cells(prefs: Preferences, ways: Ways) -> Preferences:
+    """The same judgments, whose clusters are the cells of some of the columns."""
+    if not prefs.cluster_columns:
+        return prefs
+    return replace(prefs.by_cluster(*(prefs.cluster_columns[way] for way in ways)), cluster_columns=())
+
+
 def known_of(prefs: Preferences, batch: Batch) -> tuple[Labels, Labels, Ints, int]:
     """What every share knows of some judgments: queries, items, the judgments of each item, and their number."""
     touched = np.zeros(len(prefs.items), np.int64)
     touched[batch.item] = touches(batch)
     return prefs.queries, prefs.items, touched, len(prefs)
+
+
+def _wins(batch: Batch, graphs: Graphs) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    """First and second item of each pair, and the wins of either."""
+    codes = batch.item.astype(np.int32)
+    return codes[graphs.first], codes[graphs.second], narrow(graphs.above), narrow(graphs.below)
 
 
 def among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
@@ -415,6 +553,7 @@ def among(cells: csr_array, code: NDArray[Any], size: int) -> csr_array:
     return csr_array(coo_array((own.data, (code[own.row], code[own.col])), shape=(size, size)))
 
 
-def _narrow(values: Floats) -> NDArray[Any]:
+def narrow(values: Floats) -> NDArray[Any]:
+    """The same numbers in the smallest integers that hold them; others as they are."""
     whole = not len(values) or bool((values == np.floor(values)).all())
     return values.astype(np.min_scalar_type(int(values.max(initial=0)))) if whole else values

@@ -11,6 +11,7 @@ whole. Only wins between items that no share connects strongly are sent as they 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -30,7 +31,7 @@ from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
-from concordant.apps.spark.shares import Ballots, Cells, Drawn, Held, Listed, Pairs, Share, TooMuch
+from concordant.apps.spark.shares import Ballots, Cells, Drawn, Held, Pairs, Share, TooMuch, Ways
 from concordant.errors import NoMaximumLikelihood, counted
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
@@ -42,6 +43,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem
+from concordant.ranking.ranked_lists import examined_only
 from concordant.ranking.scores import HELP, check_prior
 
 Floats = NDArray[np.float64]
@@ -59,8 +61,6 @@ TASKS = 2
 
 Work = Callable[[Any], Sums]
 """What is done on a share."""
-Ways = tuple[int, ...]
-"""Numbers of columns of clusters."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -88,6 +88,10 @@ class Union:
         return Union(self.labels.union(other.labels)[0])
 
 
+def _examined(prefs: Preferences, kept: type[Share]) -> Share:
+    return kept.of(examined_only(prefs))
+
+
 def _labels(share: Share) -> Sums:
     return Sums(items=Union(share.items or Labels.empty()), queries=Union(share.queries), judgments=share.judgments)
 
@@ -104,6 +108,16 @@ class _Coding:
 
     def __call__(self, share: Share) -> Share:
         return share.coded(self.items)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inner:
+    """Keep the pairs within strong blocks."""
+
+    block: NDArray[np.int32]
+
+    def __call__(self, share: Share) -> Share:
+        return share.inner(self.block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +222,7 @@ class Holding:
     way: int | None = None
 
     def __call__(self, share: Share) -> Sums:
-        found = share.holding(self.some, self.items, self.way) if isinstance(share, Listed) else None
+        found = share.holding(self.some, self.items, self.way) if isinstance(share, Drawn) else None
         return Sums(held=Held(found, LISTS).checked())
 
 
@@ -273,16 +287,25 @@ class Divided:
 
     @classmethod
     def of(
-        cls, judged: JudgedQueries, label: Any, kept: type[Share] = Pairs, *, clusters: bool = False
+        cls,
+        judged: JudgedQueries,
+        label: Any,
+        kept: type[Share] = Pairs,
+        *,
+        linked: bool = True,
+        cut: bool = False,
+        clusters: bool = False,
     ) -> Divided | None:
         """Count the judgments of a query in shares, each ``kept`` as such; None where it has none.
 
+        ``linked``: whether to learn what connects the items; ``cut``: whether lists as shown end at their last click;
         ``clusters``: whether the lists of a cluster have to be together, where there are clusters.
 
         Errors: as of any task; TooMuch where rankings, with all that they leave out in last place, are too long.
         """
         whose = [role for role in CLUSTERS if clusters and role in judged.frame.columns]
-        last, of, each = judged.checks.unranked == "last", kept.of, SHARE
+        last, each = judged.checks.unranked == "last", SHARE
+        of: Callable[[Preferences], Share] = partial(_examined, kept=kept) if cut else kept.of
         if last:
             judged = replace(judged, checks=replace(judged.checks, unranked=None))
             of, each = partial(Ballots.of, kept=kept), SHARE // 8
@@ -295,12 +318,12 @@ class Divided:
         self.columns = judged.checks.layout.clusters if len(whose) > 1 else tuple(whose)
         self.by = "pairs" if judged.compared else "lists"
         try:
-            return self if self.look() else None
+            return self if self.look(linked) else None
         except BaseException:
             self.forget()
             raise
 
-    def look(self) -> bool:
+    def look(self, linked: bool = True) -> bool:
         """Learn what there is, and what connects the items; False, and nothing is kept, where there is nothing."""
         with stage(f"counting {self.by}"):
             found = self.sums(_labels)
@@ -312,16 +335,22 @@ class Divided:
             raise TooMuch
         with stage("what connects the items"):
             self.change(_Coding(self.items))
-            self._link()
+            if linked:
+                self.link()
         return True
+
+    def changed(self, change: Callable[[Share], Share]) -> DataFrame:
+        """All shares, each changed."""
+        return changed(self.frame, change)
 
     def change(self, change: Callable[[Share], Share]) -> None:
         """Change every share."""
-        before, self.frame = self.frame, changed(self.frame, change)
+        before, self.frame = self.frame, self.changed(change)
         self.sums(_nothing)
         before.unpersist()
 
-    def _link(self) -> None:
+    def link(self) -> None:
+        """Learn what connects the items."""
         found = self.sums(_links)
         block = found["strong"].block.astype(np.int64)
         sorter = np.argsort(block, kind="stable")
@@ -353,13 +382,26 @@ class Divided:
                 f"{counted(apart, 'items')} on both sides. ",
                 *HELP,
             )
-        component = self.links.component.astype(np.int64)
-        none, no = np.zeros(0, np.int64), np.zeros(0)
-        start = np.array([0, len(self.items)])
-        problem = Problem(start, np.zeros(2, np.int64), none, none, no, no, None, None, component, prior)
         with stage("fitting scores"):
+            problem = pairless(len(self.items), self.links.component, prior)
             fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, self))
         return Fitted(fit.score, int(fit.status[0]), int(fit.iterations[0]), float(fit.gradient[0]))
+
+    def within_blocks(self) -> Divided:
+        """The pairs within strong blocks alone; to be freed by ``forget``."""
+        inner = copy(self)
+        inner.frame, inner.others = self.changed(_Inner(self.links.block.astype(np.int32))), {}
+        return inner
+
+    def of_blocks(self, *, tolerance: float = 1e-10, max_iterations: int = 100, **_: Any) -> tuple[Floats, bool]:
+        """Scores of each strong block by its own pairs alone, mean 0, and whether the fit stopped before its end."""
+        inner = self.within_blocks()
+        try:
+            problem = pairless(len(self.items), self.links.block, 0.0)
+            fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, inner))
+        finally:
+            inner.forget()
+        return fit.score, int(fit.status[0]) == Status.STOPPED
 
     def forget(self) -> None:
         """Free what is kept."""
@@ -392,6 +434,13 @@ class Divided:
             f"{self.what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
             f"among tasks by their {self.by} ({self.shares:,} shares, {self.passes:,} passes)"
         )
+
+
+def pairless(items: int, component: NDArray[np.integer[Any]], prior: float) -> Problem:
+    """What is maximised of one graph whose pairs lie elsewhere."""
+    start, none, no = np.array([0, items]), np.zeros(0, np.int64), np.zeros(0)
+    together = component.astype(np.int64)
+    return Problem(start, np.zeros(2, np.int64), none, none, no, no, None, None, together, prior)
 
 
 def alike(columns: Sequence[str], numbers: Sequence[int]) -> str:
@@ -447,12 +496,12 @@ class SummedSystem(System):
 
 
 class _System(SummedSystem):
-    """Of the one graph of a divided query: with few items and a prior Newton's equations are solved as they are."""
+    """Of the one graph of a divided query: with few items Newton's equations are solved as they are."""
 
     def __init__(self, problem: Problem, divided: Divided) -> None:
         super().__init__(problem)
         self.divided = divided
-        self.whole = len(divided.items) <= DIRECT and problem.prior > 0
+        self.whole = len(divided.items) <= DIRECT
         self.component = problem.component
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,378 @@
+"""One query that no task can hold, by structures that have no likelihood of pairs or lists: sums over shares.
+
+What a structure reads of a query is small where its items are few, however many judged them: who won how often against
+whom, how often an item was shown and clicked at each place, what the lists give to each item. Each share counts that,
+the counts add up, and the ranking is made of them on the driver by the functions that make it in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_held import Sums
+from concordant.apps.spark.shares import CELLS, Positions, Share, Tabled, Tally, TooMuch, Whole
+from concordant.apps.spark.splitting import SHARE, Divided
+from concordant.preferences.connectivity import Connectivity, connectivity
+from concordant.preferences.counted import declare
+from concordant.preferences.graphs import Batch, Edges, Graphs
+from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.ragged import Ragged
+from concordant.progress import stage
+from concordant.ranking.click_models import (
+    CLIP,
+    Cells,
+    attractions,
+    fitted,
+    links_of,
+    trials_of,
+    weighted_clicks,
+)
+from concordant.ranking.closed_forms import SUMS, mean_position, one_sided, refuse_one_sided
+from concordant.ranking.rank import Ranking, rank
+from concordant.ranking.ranked_lists import (
+    all_linked,
+    examinations,
+    rates_of,
+    refuse_several,
+    several_clicks,
+)
+from concordant.ranking.scores import Scores, closed_form
+from concordant.ranking.structures import Structure
+from concordant.ranking.structures import structure as find_structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+TRAVELLING = 1 << 24
+"""Pairs that tasks send at a time, at most."""
+OF_RANK = {*signature(rank).parameters}
+"""What ``rank`` is asked for beside the options of a structure."""
+PLACES = 2 * SHARE
+"""More than the places of a list, which one share holds."""
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+def _sizes(share: Share) -> Sums:
+    """Judgments of each item, and pairs of which it is the first."""
+    size = len(share.touched)
+    pairs = np.bincount(share.first, minlength=size) if isinstance(share, Tabled) else np.zeros(size, np.int64)
+    return Sums(touched=share.touched, pairs=pairs)
+
+
+def _tabled(share: Share) -> Tabled:
+    if not isinstance(share, Tabled):
+        raise TypeError("a share has no pair table")
+    return share
+
+
+@dataclass(frozen=True)
+class _PairsOf:
+    """The pairs whose first item is among some: wins, losses, ties, judgments."""
+
+    begin: int
+    end: int
+
+    def __call__(self, share: Share) -> Sums:
+        table = _tabled(share)
+        graphs = table.graphs()
+        own = np.flatnonzero((graphs.first >= self.begin) & (graphs.first < self.end))
+        counts = graphs.wins, graphs.losses, graphs.ties, table.judged
+        key = graphs.first[own] * graphs.nodes + graphs.second[own]
+        return Sums(pairs=Tally.of(key, *[each[own] for each in counts]))
+
+
+def _one_sided(share: Share) -> Sums:
+    return Sums(pairs=one_sided(_tabled(share).graphs()))
+
+
+def _by_item(share: Share, *, structure: str, options: Mapping[str, Any]) -> Sums:
+    """What the pairs of a share add up to, of each item."""
+    return Sums(enumerate(SUMS[structure].sums(_tabled(share).graphs(), **options)))
+
+
+def _of_positions(share: Share) -> Sums:
+    if not isinstance(share, Positions):
+        raise TypeError("a share has no positions")
+    total, mass = share.sums()
+    return Sums(total=total, mass=mass)
+
+
+def _batch(share: Share) -> Batch:
+    """The judgments of a share, among all items of the query."""
+    if not isinstance(share, Whole):
+        raise TypeError("a share has not kept its judgments")
+    return Batch.whole(share.prefs)
+
+
+def _examined(share: Share) -> Sums:
+    """Clicks and examinations of each item, lists with several clicks, and lists."""
+    batch = _batch(share)
+    clicks, examined = examinations(batch)
+    several = several_clicks(batch.prefs)
+    return Sums(touched=share.touched, clicks=clicks, examined=examined, several=several)
+
+
+def _cells(share: Share) -> Sums:
+    """How often each item was shown at each place, and clicked there."""
+    cells = Cells.of(_batch(share))
+    key = cells.nodes.owner * PLACES + cells.place
+    return Sums(touched=share.touched, cells=Tally.of(key, cells.shown, cells.clicked))
+
+
+def _added(share: Share, *, structure: str, options: Mapping[str, Any]) -> Sums:
+    """What the lists of a share give to each item."""
+    found = find_structure(structure).function(_batch(share), **options)
+    return Sums(touched=share.touched, value=found.value)
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Read:
+    """What the structure functions of memory take from a query, known from sums; arrays by its items."""
+
+    scores: Callable[[Batch], Scores]
+    links: Connectivity
+    touched: Ints
+    trials: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a structure reads a query that is divided: what a share keeps, and what is made of the shares."""
+
+    kept: type[Share]
+    read: Callable[[Divided, Structure, Mapping[str, Any]], Read]
+    linked: bool = False
+    """Whether what connects the items is found by the shares."""
+
+
+def reading(structure: str, kind: str) -> Reading | None:
+    """Return how a structure reads such a query; None where that is no sum over judgments."""
+    member = find_structure(structure)
+    if structure in READINGS:
+        return READINGS[structure]
+    if member.reads != "pairs" or member.likelihood:
+        return None
+    return Reading(Positions, _positional, linked=True) if member.positions and kind == "orders" else PAIRS
+
+
+def ranked(
+    judged: JudgedQueries, label: Any, structure: str, asked: Mapping[str, Any]
+) -> tuple[Ranking, list[str]] | None:
+    """The ranking of a divided query by ``concordant.rank`` and what is to be noted; None without judgments.
+
+    ``asked``: what ``rank`` takes. Errors: TooMuch; as of any task and of ``rank``.
+    """
+    with _shares(judged, label, structure, _options(asked)) as (shares, how):
+        if shares is None:
+            return None
+        return of_shares(shares, how, find_structure(structure), asked, judged.kind)
+
+
+def scored(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
+) -> tuple[Divided, Scores] | None:
+    """The shares of a query, freed again, and the scores of its items, to learn from; None without judgments.
+
+    Of lists as shown nothing is learned from what stands below the last click, unless the structure reads that.
+    Errors: TooMuch; as of any task.
+    """
+    member = find_structure(structure)
+    with _shares(judged, label, structure, options, cut=not member.below) as (shares, how):
+        if shares is None:
+            return None
+        batch = Batch.whole(declared(judged.kind, shares))
+        return shares, how.read(shares, member, options).scores(batch)
+
+
+@contextmanager
+def _shares(
+    judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any], *, cut: bool = False
+) -> Iterator[tuple[Divided | None, Reading]]:
+    """The shares of a query as a structure wants them, and how it reads them. Errors: TooMuch; as of any task."""
+    how = reading(structure, judged.kind)
+    if how is None:
+        raise TooMuch
+    find_structure(structure).check(judged.kind, options)
+    shares = Divided.of(judged, label, how.kept, linked=how.linked, cut=cut)
+    try:
+        yield shares, how
+    finally:
+        if shares is not None:
+            shares.forget()
+
+
+def of_shares(
+    shares: Divided, how: Reading, member: Structure, asked: Mapping[str, Any], kind: str
+) -> tuple[Ranking, list[str]]:
+    """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``."""
+    found, prefs = how.read(shares, member, _options(asked)), declared(kind, shares)
+    board = rank(prefs, _standing_in(member, found), **asked)
+    notes = [str(note) for note in board.notes if note not in prefs.notes]
+    looked = "; whether the model fits was not looked at" if member.expects else ""
+    return board, [*notes, shares.said + looked]
+
+
+def _options(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the structure among what ``rank`` is asked for."""
+    return {name: value for name, value in asked.items() if name not in OF_RANK}
+
+
+def declared(kind: str, shares: Divided) -> Preferences:
+    """The items of a query without its judgments, of which all is known."""
+    size, none = len(shares.items), np.zeros(0, np.int32)
+    empty: Preferences = Comparisons(winner=none, loser=none)
+    if kind != "comparisons":
+        empty = counted_lists(kind, np.zeros(1, np.int64), shares.items.take(none), np.zeros(0))
+    return declare(empty, (shares.query.take(np.zeros(size, np.int64)), shares.items.take(np.arange(size))))
+
+
+def _standing_in(member: Structure, found: Read) -> Structure:
+    known: dict[str, Any] = {} if found.trials is None else {"trials": lambda _: found.trials}
+    return replace(
+        member, function=lambda batch, **_: found.scores(batch), linked=lambda _: found.links,
+        touched=lambda _: found.touched, expects=False, **known,
+    )  # fmt: skip
+
+
+def _pairs(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Read:
+    """Structures of pairs, from the pair table of the query."""
+    with stage("adding up pairs"):
+        found = shares.sums(_sizes)
+        try:
+            key, counts = pair_table(shares, found["pairs"])
+        except TooMuch:
+            if shares.by == "pairs" and member.name in SUMS:
+                return _items(shares, member, options, int(found["pairs"].sum()))
+            raise
+    size = len(shares.items)
+    first, second = np.divmod(key, size)
+    wins, losses, ties, judged = (np.asarray(each, np.float64) for each in counts)
+    graphs = Graphs(np.array([0, size]), np.array([0, len(first)]), first, second, wins, losses, ties, None)
+
+    def scores(batch: Batch) -> Scores:
+        return member.function(_of_pairs(batch, graphs, judged), **options)
+
+    return Read(scores, connectivity(graphs), found["touched"])
+
+
+def _items(shares: Divided, member: Structure, options: Mapping[str, Any], pairs: int) -> Read:
+    """Scores that are sums over pairs of which no two shares hold the same, where so many are not brought together."""
+    member.function(Batch.whole(Preferences.empty()), **options)  # what is wrong with the options is said here
+    if options.get("c0") == 0:
+        refuse_one_sided(shares.sums(_one_sided)["pairs"])
+    sums, form = shares.sums(partial(_by_item, structure=member.name, options=options)), SUMS[member.name]
+    shares.link()
+    none, no = np.zeros(0, np.int64), np.zeros(0)
+    pairless = Graphs(np.array([0, len(shares.items)]), np.array([0, pairs]), none, none, no, no, no, None)
+    value = form.made(pairless, *(sums[place] for place in range(len(sums))), **options)
+    return Read(lambda _: replace(value, components=shares.links.component), shares.links, shares.touched)
+
+
+def pair_table(shares: Divided, sizes: Ints) -> tuple[Ints, tuple[NDArray[Any], ...]]:
+    """The pair table of a query, fetched some pairs at a time; ``sizes``: pairs by their first item, over all shares.
+
+    Errors: TooMuch.
+    """
+    if shares.by == "pairs" and sizes.sum() > CELLS:
+        raise TooMuch
+    items = np.arange(len(sizes))
+    most = np.minimum(sizes, shares.tasks * (len(items) - 1 - items)) if len(items) else sizes
+    keys: list[Ints] = []
+    counts: list[tuple[NDArray[Any], ...]] = []
+    for run in Ragged.runs(np.cumsum(most) // TRAVELLING).slices:
+        part = shares.sums(_PairsOf(run.start, run.stop))["pairs"]
+        if part.key is None or sum(map(len, keys)) + len(part.key) > CELLS:
+            raise TooMuch
+        keys.append(part.key)
+        counts.append(part.columns)
+    return np.concatenate(keys), tuple([np.concatenate(each) for each in zip(*counts, strict=True)])
+
+
+def _of_pairs(batch: Batch, graphs: Graphs, judged: Floats) -> Batch:
+    """A batch of one graph that is known by its pair table; each pair is as one judgment that was made often."""
+    pair, found = np.arange(len(judged)), Batch.whole(batch.prefs)
+    strength = (graphs.wins + graphs.losses + graphs.ties) / np.maximum(judged, 1.0)
+    edges = Edges(pair, graphs.first, graphs.second, strength, np.zeros(len(pair), bool), None)
+    vars(found).update(graphs=graphs, edges=edges, multiplicity=judged.astype(np.int64))
+    return found
+
+
+def _positional(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
+    """Borda's scores of rankings, from the positions of their items."""
+    found, links = shares.sums(_of_positions), shares.links
+    value = mean_position(found["total"], found["mass"])
+
+    def scores(batch: Batch) -> Scores:
+        return replace(closed_form(batch.graphs, value, {}), components=links.component)
+
+    return Read(scores, links, shares.touched)
+
+
+def _cascade(shares: Divided, member: Structure, _: Mapping[str, Any]) -> Read:
+    found = shares.sums(_examined)
+    refuse_several(found["several"], shares.judgments)
+    rates = found["clicks"], found["examined"]
+    links = all_linked(found["examined"] > 0)
+    return Read(lambda batch: rates_of(batch, member.name, *rates), links, found["touched"], rates)
+
+
+def _shown(shares: Divided) -> tuple[Cells, Ints]:
+    """The cells of a query, and the judgments of each item. Errors: TooMuch."""
+    with stage("adding up clicks by position"):
+        found = shares.sums(_cells)
+    tally = found["cells"]
+    if tally.key is None:
+        raise TooMuch
+    node, place = np.divmod(tally.key, PLACES)
+    shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
+    places = int(place.max(initial=0)) + 1
+    return Cells(Ragged.counted(node, len(shares.items)).start, place, shown, clicked, places), found["touched"]
+
+
+def _position_based(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
+    cells, touched = _shown(shares)
+    found = fitted(cells)
+    batch = Batch.whole(declared("selections", shares))
+    links = links_of(batch, cells, found)
+    return Read(lambda one: attractions(one, cells, found), links, touched, trials_of(cells, found))
+
+
+def _propensities(shares: Divided, _: Structure, options: Mapping[str, Any]) -> Read:
+    cells, touched = _shown(shares)
+    given = {"propensities": None, "clip": CLIP, **options}
+
+    def scores(batch: Batch) -> Scores:
+        return weighted_clicks(batch, cells, lambda: fitted(cells), **given)
+
+    return Read(scores, all_linked(touched > 0), touched)
+
+
+def _fused(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Read:
+    member.function(Batch.whole(Preferences.empty()), **options)  # what is wrong with the options is said here
+    found = shares.sums(partial(_added, structure=member.name, options=options))
+    value, touched = found["value"], found["touched"]
+
+    def scores(batch: Batch) -> Scores:
+        return replace(closed_form(batch.graphs, value, dict(options)), components=np.zeros(len(value), np.int32))
+
+    return Read(scores, all_linked(touched > 0), touched)
+
+
+PAIRS = Reading(Tabled, _pairs)
+READINGS: Mapping[str, Reading] = {
+    "cascade": Reading(Whole, _cascade),
+    "position-based": Reading(Whole, _position_based),
+    "inverse-propensity": Reading(Whole, _propensities),
+    "rrf": Reading(Whole, _fused),
+    "combsum": Reading(Whole, _fused),
+}
+"""How the structures that read lists read a query that is divided."""
