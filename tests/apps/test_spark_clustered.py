@@ -16,7 +16,7 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
-    from concordant.apps.spark import clustered, frames, ranking
+    from concordant.apps.spark import clustered, coefficients, frames, ranking
     from concordant.apps.spark.clustered import ByClusters
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
@@ -218,7 +218,8 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(
     frame = spark.createDataFrame(pa.table(log))
     monkeypatch.setattr(frames, "HERE", 400)
     monkeypatch.setattr(ranking, "HERE", 400)
-    monkeypatch.setattr(clustered, "LARGEST", 5)
+    for module in (clustered, coefficients):
+        monkeypatch.setattr(module, "LARGEST", 5)
     judged = JudgedQueries.of(frame, spark, most=300, cluster="who")
     found = ranking_of(ranked(judged, "bradley-terry"), judged, "bradley-terry", "auto", 0.95)
     assert found.interval == "none" and "no intervals of a query with 1,200 judgments" in " ".join(found.notes)
@@ -236,7 +237,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, cluster="who")
     plain = JudgedQueries.of(spark.createDataFrame(pa.table({n: log[n] for n in ("left", "right", "outcome")})), spark)
     for asked, structure, clustered_, plain_ in (
-        ({"interval": "auto"}, "bradley-terry", True, False),
+        ({"interval": "auto"}, "bradley-terry", True, True),
         ({"interval": "none"}, "bradley-terry", True, True),
         ({"interval": "bootstrap"}, "bradley-terry", False, False),
         ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", False, False),

@@ -412,7 +412,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
             cs.rank(judged, structure, **{"interval": "none", **asked})
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
-        cs.rank(judged, interval="hessian")
+        cs.rank(judged, interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
     for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"quasi": True})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):

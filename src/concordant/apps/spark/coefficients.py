@@ -21,8 +21,9 @@ from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
 from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of, taken
-from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike
+from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike, pairless
 from concordant.errors import counted
+from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
@@ -53,8 +54,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 PATIENCE = 2000
 """Steps of conjugate gradients, each a pass over the shares, in place of a matrix that is too large."""
-
-USUAL = {"tolerance": 1e-10, "max_iterations": 100}
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -111,6 +110,13 @@ class ValuedPairs(Share):
 
     def between(self, block: NDArray[np.int32]) -> Any:
         return self.pairs.between(block)
+
+    def inner(self, block: NDArray[np.int32]) -> ValuedPairs:
+        graphs, within = self.graphs, block[self.code]
+        own = np.flatnonzero(within[graphs.first] == within[graphs.second])
+        columns = {name: getattr(graphs, name)[own] for name in ("first", "second", "wins", "losses", "ties")}
+        z = None if graphs.covariates is None else graphs.covariates[own]
+        return replace(self, graphs=replace(graphs, pair_start=np.array([0, len(own)]), covariates=z, **columns))
 
     def system(self, point: Point) -> System:
         """The derivatives of its likelihood at a point."""
@@ -341,9 +347,10 @@ class WithCoefficients(Known):
             f"{name} {x:.6g}" + ("" if error is None else f" ± {error[0]:.3g}") for name, (x, error) in held.items()
         ]
         of, number = f" of {counted(by.clusters, 'clusters')}" if by.clusters else "", by.passes + shares.passes
+        if each:
+            found.append(f"{shares.what}: coefficients {', '.join(each)}{' (± standard error)' * ('±' in each[0])}")
         return [
             *found,
-            f"{shares.what}: coefficients {', '.join(each)}" + (" (± standard error)" if "±" in each[0] else ""),
             f"{shares.what}: {counted(shares.judgments, 'judgments')}{of}, divided among tasks by "
             f"{'who made them' if by.columns else 'their rows'} ({by.shares:,} shares, {number:,} passes); whether the "
             "model fits was not looked at",
@@ -394,6 +401,8 @@ class WithCoefficients(Known):
 
     def _scores(self, batch: Batch, *, prior: float = 0.01, **_: Any) -> Scores:
         check_prior(prior)
+        if not len(batch):
+            return self._none(prior)
         links = self._links(batch)
         if prior == 0:
             refuse_separated(batch, links)
@@ -409,11 +418,27 @@ class WithCoefficients(Known):
             | {f"undetermined {name}": column for name, column in zip(self.names, lost.T, strict=True) if column.any()},
         )  # fmt: skip
 
+    def _blocks(self, batch: Batch, links: Connectivity, options: Mapping[str, Any]) -> tuple[Floats, Flags] | None:
+        return None if self.names or self.ties != "half" else super()._blocks(batch, links, options)
+
+    def _of_blocks(self) -> tuple[Floats, bool]:
+        shares, no = self.shares, np.zeros(0)
+        inner = shares.within_blocks()
+        try:
+            point, problem = Point(no, no, no, False), pairless(len(shares.items), shares.links.block, 0.0)
+            fit = fit_system(problem, *self._limits, lambda one: _System(one, inner, point))
+        finally:
+            inner.forget()
+        return fit.score, int(fit.status[0]) == Status.STOPPED
+
+    @property
+    def _limits(self) -> tuple[float, int]:
+        """The tolerance of a fit, and its iterations."""
+        return self.options.get("tolerance", 1e-10), self.options.get("max_iterations", 100)
+
     # -- the fit -------------------------------------------------------------------------------------------------
     def _fit(self, batch: Batch, prior: float) -> tuple[Fitted, Flags]:
-        facts, items = self.facts, len(self.shares.items)
-        chosen, none = np.zeros(1, np.int64), np.zeros(0, np.int64)
-        no = np.zeros(0)
+        facts, chosen, no = self.facts, np.zeros(1, np.int64), np.zeros(0)
         coefficients: dict[str, Floats] = {}
         davidson = self.ties == "davidson" and facts["ties"] > 0 and facts["others"] > 0
         if self.ties == "davidson":
@@ -422,13 +447,11 @@ class WithCoefficients(Known):
         if davidson and prior == 0 and not self.names and not facts["mutual"]:
             raise TooMuch  # whether there is a maximum then takes all judgments
         scale = scales(batch, self.names, chosen, facts["size"].values[None, :])[0] if self.names else no
-        problem = Problem(
-            np.array([0, items]), np.zeros(2, np.int64), none, none, no, no, no if davidson else None,
-            np.zeros((0, len(self.names))) if self.names else None, self.shares.links.component.astype(np.int64), prior,
-        )  # fmt: skip
-        tolerance, steps = (self.options.get(name, usual) for name, usual in USUAL.items())
+        z = np.zeros((0, len(self.names))) if self.names else None
+        problem = pairless(len(self.shares.items), self.shares.links.component, prior)
+        problem = replace(problem, ties=no if davidson else None, covariates=z)
         point = Point(no, no, scale, davidson)
-        fit = fit_system(problem, tolerance, steps, lambda one: _System(one, self.shares, point))
+        fit = fit_system(problem, *self._limits, lambda one: _System(one, self.shares, point))
         refuse_undetermined(batch, self.names, chosen, fit.weak)
         refuse_runaway(batch, self.names, chosen, fit.status, fit.extra, problem, fit.score)
         refuse_beyond(batch, chosen, fit.status, problem, fit.score)

@@ -137,7 +137,7 @@ def _large(
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
-    if clusterable(judged, structure, asked) or coefficients(judged, structure, asked):
+    if clusterable(judged, structure, asked) or coefficients(judged, structure, asked, free=free):
         with judged.explained():
             shares = ByClusters.of(judged, label)
             try:
@@ -158,7 +158,7 @@ def _of_clusters(
     member = find_structure(structure)
     if clusterable(judged, structure, asked) and (found := shares.ranked(member, asked)) is not None:
         return found
-    if not coefficients(judged, structure, asked):
+    if not coefficients(judged, structure, asked, free=free):
         return None
     known = WithCoefficients.of(shares, member, asked, judged.checks.layout.covariates)
     if known is None:
@@ -239,16 +239,21 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
     return columns > 0 and asked["interval"] in ("none", "hessian")
 
 
-def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
-    """Whether the fit of one query has coefficients beside the scores and follows from sums over judgments."""
+def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any], *, free: bool = False) -> bool:
+    """Whether Bradley–Terry's ranking of one query of comparisons follows from sums over judgments, coefficients too.
+
+    Without coefficients, so many distinct judgments that intervals may be left out (``free``) are too many pairs.
+    """
     if structure != "bradley-terry" or not judged.compared or asked["interval"] == "bootstrap":
         return False
     known = DIVISIBLE | {"tolerance", "max_iterations"}
     if {name for name, value in asked.items() if value is not None and name not in known}:
         return False
-    crossed = len({*CLUSTERS} & {*judged.frame.columns}) <= CROSSED
+    columns = len({*CLUSTERS} & {*judged.frame.columns})
     ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariates)
-    return crossed and not asked.get("across_components") and (ties == "davidson" or (valued and ties == "half"))
+    if columns > CROSSED or asked.get("across_components") or ties not in ("half", "davidson"):
+        return False
+    return ties == "davidson" or valued or (asked["interval"] != "none" and not free)
 
 
 def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
