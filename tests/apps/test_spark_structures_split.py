@@ -202,13 +202,16 @@ def test_pair_tables_come_some_pairs_at_a_time_and_not_beyond_what_the_driver_ta
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("structure", ["log-odds", "borda", "copeland", "budgeted-borda", "counting"])
+@pytest.mark.parametrize(
+    "structure", ["log-odds", "borda", "copeland", "budgeted-borda", "counting", "thurstone-mosteller"]
+)
 def test_sums_over_the_pairs_of_each_item(structure: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of comparisons, whose pairs each lie in one share, where so many pairs are not brought together."""
     monkeypatch.setattr(structure_sums, "CELLS", 3)
     kind = ("comparisons", "weighted")[number % 2]
     log = drawn(kind, 20 + number, items=(6, 30)[number // 2])
-    for asked in ({}, {"min_judgments": 5}, *([{"c0": 3.0}, {"c0": 0}] if structure == "log-odds" else [])):
+    given = [{"c0": 3.0}, {"c0": 0}] if structure in ("log-odds", "thurstone-mosteller") else []
+    for asked in ({}, {"min_judgments": 5}, *given, *ASKED.get(structure, ())):
         same_as_memory(structure, log, (9, 1)[number // 2], asked)
 
 

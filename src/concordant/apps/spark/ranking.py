@@ -376,7 +376,7 @@ def write_ranking(
             "ranks restart in each group (column component)"
         )
     if found["without"] and interval != "none":
-        notes.append(f"{found['without']:,} rows have no intervals, which are not found of queries as large as theirs")
+        notes.append(f"{found['without']:,} rows have no intervals, for which queries of the log are too large")
     notes += judged.look_alikes()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
