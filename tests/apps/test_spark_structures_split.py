@@ -21,7 +21,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import frames, ranking, shares, splitting, structure_sums
+    from concordant.apps.spark import clustered, frames, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
@@ -291,6 +291,26 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     ):
         judged = JudgedQueries.of(spark.createDataFrame(pa.table(drawn(kind, 1))), spark)
         assert divided_here(judged, structure, asked) is divides, (kind, structure, asked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "structure", "asked"),
+    [
+        ("orders", "kemeny", {"interval": "bootstrap", "replicates": 40}),
+        ("several clicks", "dependent-click", {}),
+        ("orders", "plackett-luce", {"ties": "davidson", "interval": "none", "prior": 1.0}),
+    ],
+)
+def test_many_lists_of_which_few_differ(
+    spark: Any, kind: str, structure: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked for: they come to the driver once each, with their numbers."""
+    log = drawn(kind, 15, items=3, rows=60)
+    ours = on_spark(spark, log, structure, monkeypatch, **asked)
+    alike(ours, cc.rank(read(log), structure, **asked))
+    monkeypatch.setattr(clustered, "DIFFERENT", 3)
+    with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows"):
+        on_spark(spark, log, structure, monkeypatch, **asked)
 
 
 @pytest.mark.parametrize("structure", ["position-based", "inverse-propensity"])

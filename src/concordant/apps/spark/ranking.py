@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
-from concordant.apps.spark.clustered import ByClusters
+from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, whole_or_gone
 from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
@@ -123,10 +123,22 @@ def ranked(
 def _large(
     judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
 ) -> pa.Table | None:
-    """The rows of a query that no task can hold, where it is divided: by its clusters, pairs or lists; else None.
+    """The rows of a query that no task can hold, where it is divided, or many of its lists are equal; else None.
 
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
+    found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
+    if found is not None or judged.compared or judged.large_sizes[judged.large.index(label)] <= HERE:
+        return found
+    with judged.explained():
+        prefs = different(judged, label)
+    return None if prefs is None else _rows(prefs, structure=structure, asked=dict(asked))
+
+
+def _in_shares(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that is divided by its clusters, pairs or lists; None where it is not."""
     size = judged.large_sizes[judged.large.index(label)]
     if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
