@@ -413,8 +413,8 @@ class JudgedQueries:
                 Setting("interval", "none"),
                 "). It is ranked, too, where other scores follow from wins of at most 16.8 million pairs of items, or "
                 "from clicks or places of each item (all structures but dependent-click, and no bootstrap), and where "
-                "comparisons in clusters are of few kinds or few lists differ; and a linear scorer is fitted by the aggregation that is "
-                "taken where nothing is named, judged by pairs (",
+                "comparisons in clusters are of few kinds or few lists differ; and a linear scorer is fitted by the "
+                "aggregation that is taken where nothing is named, judged by pairs (",
                 Setting("target", "pairwise"),
                 ")",
             )
