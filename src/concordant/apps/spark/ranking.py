@@ -189,7 +189,8 @@ def _summed(
     board, notes = found
     if drawn:
         number = judged.large_sizes[judged.large.index(label)]
-        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {number:,} rows")
+        what = f"{number:,} {judged._unit}"
+        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {what}")
     return _beside(board, notes)
 
 
