@@ -21,7 +21,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import frames, ranking, shares, splitting, structure_sums
+    from concordant.apps.spark import clustered, frames, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
@@ -202,13 +202,16 @@ def test_pair_tables_come_some_pairs_at_a_time_and_not_beyond_what_the_driver_ta
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("structure", ["log-odds", "borda", "copeland", "budgeted-borda", "counting"])
+@pytest.mark.parametrize(
+    "structure", ["log-odds", "borda", "copeland", "budgeted-borda", "counting", "thurstone-mosteller"]
+)
 def test_sums_over_the_pairs_of_each_item(structure: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of comparisons, whose pairs each lie in one share, where so many pairs are not brought together."""
     monkeypatch.setattr(structure_sums, "CELLS", 3)
     kind = ("comparisons", "weighted")[number % 2]
     log = drawn(kind, 20 + number, items=(6, 30)[number // 2])
-    for asked in ({}, {"min_judgments": 5}, *([{"c0": 3.0}, {"c0": 0}] if structure == "log-odds" else [])):
+    given = [{"c0": 3.0}, {"c0": 0}] if structure in ("log-odds", "thurstone-mosteller") else []
+    for asked in ({}, {"min_judgments": 5}, *given, *ASKED.get(structure, ())):
         same_as_memory(structure, log, (9, 1)[number // 2], asked)
 
 
@@ -288,6 +291,26 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     ):
         judged = JudgedQueries.of(spark.createDataFrame(pa.table(drawn(kind, 1))), spark)
         assert divided_here(judged, structure, asked) is divides, (kind, structure, asked)
+
+
+@pytest.mark.parametrize(
+    ("kind", "structure", "asked"),
+    [
+        ("orders", "kemeny", {"interval": "bootstrap", "replicates": 40}),
+        ("several clicks", "dependent-click", {}),
+        ("orders", "plackett-luce", {"ties": "davidson", "interval": "none", "prior": 1.0}),
+    ],
+)
+def test_many_lists_of_which_few_differ(
+    spark: Any, kind: str, structure: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked for: they come to the driver once each, with their numbers."""
+    log = drawn(kind, 15, items=3, rows=60)
+    ours = on_spark(spark, log, structure, monkeypatch, **asked)
+    alike(ours, cc.rank(read(log), structure, **asked))
+    monkeypatch.setattr(clustered, "DIFFERENT", 3)
+    with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows"):
+        on_spark(spark, log, structure, monkeypatch, **asked)
 
 
 @pytest.mark.parametrize("structure", ["position-based", "inverse-propensity"])

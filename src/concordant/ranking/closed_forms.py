@@ -281,11 +281,8 @@ def thurstone_mosteller(
     >>> thurstone_mosteller(Batch.whole(votes), c0=1.0).value.round(4)
     array([ 1.3863,  0.    , -1.3863])
     """
-    if weights not in ("pairs", "counts"):
-        raise UsageError(f"weights is 'pairs' or 'counts', not {weights!r}")
     graphs = batch.graphs
-    odds = pair_differences(batch, differences, c0)
-    omega = np.ones(len(odds)) if weights == "pairs" else graphs.above + graphs.below
+    omega, odds = weighted_differences(batch, c0=c0, weights=weights, differences=differences)
     component = connectivity(graphs).component
     group = numbered(graphs.owner, component)
     pull = graphs.add_to_nodes(omega * odds, -omega * odds)
@@ -308,10 +305,34 @@ def thurstone_mosteller(
         value = np.where(long[graphs.owner], again, value)
         solved = np.where(long, ended & ~far, solved)
     value = centred(value, group)
-    left = np.abs(laplacian @ value - pull)
+    left = laplacian @ value - pull
+    given = {"c0": c0, "weights": weights, "differences": getattr(differences, "__name__", differences)}
+    return balanced(graphs, component, value, solved, left, laplacian.diagonal(), given)
+
+
+def balanced(
+    graphs: Graphs,
+    component: NDArray[np.int32],
+    value: Floats,
+    solved: NDArray[np.bool_],
+    left: Floats,
+    diagonal: Floats,
+    options: dict[str, Any],
+) -> Scores:
+    """Return Thurstone–Mosteller's scores with how well they solve their equations.
+
+    Parameters
+    ----------
+    graphs : pair tables, but for their pairs.
+    component, value : of each node.
+    solved : whether the equations of a graph were solved, as far as was seen while they were.
+    left, diagonal : (D_Ω − Ω)s − (Ω∘A)1, and the diagonal of D_Ω − Ω.
+    options : those of the structure.
+    """
+    left, solved = np.abs(left), solved.copy()
     gradient = np.zeros(len(graphs))
     np.maximum.at(gradient, graphs.owner, left)
-    scale = laplacian.diagonal() * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
+    scale = diagonal * np.maximum(np.abs(value), 1.0)  # of each item: a weak one is not lost beside others
     np.logical_and.at(solved, graphs.owner, left <= 1e-9 * scale)
     judged = graphs.pairs.sizes > 0
     return Scores(
@@ -321,8 +342,23 @@ def thurstone_mosteller(
         iterations=np.zeros(len(graphs), np.int64),
         gradient=gradient,
         notes=unfinished("thurstone-mosteller", judged & ~solved),
-        options={"c0": c0, "weights": weights, "differences": getattr(differences, "__name__", differences)},
+        options=options,
     )
+
+
+def weighted_differences(
+    batch: Batch, *, c0: float = C0, weights: str = "pairs", differences: str | Differences = "log-odds"
+) -> tuple[Floats, Floats]:
+    """Return Ω and A of (22) for each pair, first against second. Errors: UsageError."""
+    if weights not in ("pairs", "counts"):
+        raise UsageError(f"weights is 'pairs' or 'counts', not {weights!r}")
+    odds = pair_differences(batch, differences, c0)
+    return np.ones(len(odds)) if weights == "pairs" else batch.graphs.above + batch.graphs.below, odds
+
+
+def too_far(least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """Whether weights of pairs, of which these are the ends, lie too far apart for sums over nodes."""
+    return np.asarray(least < FAR * most, bool)
 
 
 def _laplacian(graphs: Graphs, omega: Floats) -> csr_array:
@@ -348,4 +384,4 @@ def _solve(laplacian: csr_array, pull: Floats, graphs: Graphs, steps: int) -> tu
 
 def _far(graphs: Graphs, omega: Floats) -> NDArray[np.bool_]:
     """Graphs whose weights lie too far apart for sums over nodes."""
-    return graphs.pairs.least(omega) < FAR * graphs.pairs.most(omega)
+    return too_far(graphs.pairs.least(omega), graphs.pairs.most(omega))

@@ -25,13 +25,13 @@ from scipy.sparse import csr_array, vstack
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.shares import CROSSING, Held, Ways, in_cells, taken
-from concordant.apps.spark.splitting import alike, shared_out
+from concordant.apps.spark.splitting import alike, shared_out, together
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import CLUSTERS
-from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences, with_unranked_last
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
@@ -43,6 +43,8 @@ from concordant.ranking.structures import Structure
 Floats = NDArray[np.float64]
 LARGEST = 1000
 """Items of a sandwich: each task sends a square matrix of so many rows."""
+DIFFERENT = 1 << 19
+"""Lists that differ, of a query too large for the driver, which it takes with their numbers."""
 UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
 """Notes on what is here without its clusters."""
 
@@ -66,6 +68,16 @@ class _Kinds:
     def __call__(self, prefs: Preferences) -> Sums:
         kinds = Held(without_clusters(prefs), self.most).checked()
         return Sums(kinds=kinds, clusters=len(np.unique(prefs.cluster_codes[0])), judgments=len(prefs))
+
+
+@dataclass(frozen=True)
+class _Different:
+    """What is the same, once."""
+
+    most: int
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        return Sums(kinds=Held(prefs, self.most).checked())
 
 
 @dataclass(frozen=True)
@@ -273,6 +285,23 @@ def every_way(number: int) -> Iterator[tuple[int, tuple[Ways, ...]]]:
     every = [ways for size in range(1, number + 1) for ways in combinations(range(number), size)]
     for way in range(number):
         yield way, tuple([one for one in every if one[0] == way])
+
+
+def different(judged: JudgedQueries, label: Any) -> Preferences | None:
+    """The lists of a query, equal ones once with their number; None where more than ``DIFFERENT`` differ.
+
+    Errors: as of any task.
+    """
+    plain = replace(judged, checks=replace(judged.checks, unranked=None))  # known here: what a list leaves out
+    frame, _, tasks = together(plain, label, _same)
+    try:
+        with stage("counting equal lists"):
+            found = summed(frame, _Different(DIFFERENT), tasks)
+    finally:
+        frame.unpersist()
+    prefs: Preferences | None = found["kinds"].prefs if found else Preferences.empty()
+    last = judged.checks.unranked == "last"
+    return with_unranked_last(prefs) if last and isinstance(prefs, Lists) else prefs
 
 
 def crossed(parts: Mapping[Ways, Meat]) -> Meat:

@@ -406,15 +406,14 @@ class JudgedQueries:
         if number > HERE:
             raise UsageError(
                 f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self._unit}; on "
-                f"Spark one query with more than {HERE:,} is ranked, and turned into targets, where its scores are "
-                "Bradley–Terry's or, of lists, Plackett–Luce's (",
+                f"Spark one query with more than {HERE:,} is ranked where what is asked for adds up over judgments: "
+                "Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
-                ", ties without a parameter, no covariates) and no intervals are asked for (",
+                ", no thresholds of ties) where no intervals are asked for (",
                 Setting("interval", "none"),
-                "). It is ranked, too, where other scores follow from wins of at most 16.8 million pairs of items, or "
-                "from clicks or places of each item (all structures but dependent-click, and no bootstrap), and where "
-                "comparisons in clusters are of few kinds; and a linear scorer is fitted by the aggregation that is "
-                "taken where nothing is named, judged by pairs (",
+                ") or, but for the bootstrap, at most 16.8 million pairs of items were judged, of the sandwich 1,000 "
+                "items; other scores but dependent-click's from as many pairs, clicks or places. A linear scorer is "
+                "fitted by the aggregation that is taken where nothing is named, judged by pairs (",
                 Setting("target", "pairwise"),
                 ")",
             )

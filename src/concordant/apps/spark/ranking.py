@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import Checks
-from concordant.apps.spark.clustered import ByClusters
+from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import WithCoefficients
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
@@ -127,10 +127,22 @@ def ranked(
 def _large(
     judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
 ) -> pa.Table | None:
-    """The rows of a query that no task can hold, where it is divided: by its clusters, pairs or lists; else None.
+    """The rows of a query that no task can hold, where it is divided, or many of its lists are equal; else None.
 
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
+    found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
+    if found is not None or judged.compared or judged.large_sizes[judged.large.index(label)] <= HERE:
+        return found
+    with judged.explained():
+        prefs = different(judged, label)
+    return None if prefs is None else _rows(prefs, structure=structure, asked=dict(asked))
+
+
+def _in_shares(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query that is divided by its clusters, pairs or lists; None where it is not."""
     size = judged.large_sizes[judged.large.index(label)]
     if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
@@ -207,7 +219,8 @@ def _summed(
     board, notes = found
     if drawn:
         number = judged.large_sizes[judged.large.index(label)]
-        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {number:,} rows")
+        what = f"{number:,} {judged._unit}"
+        notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {what}")
     return _beside(board, notes)
 
 
@@ -432,7 +445,7 @@ def write_ranking(
             "ranks restart in each group (column component)"
         )
     if found["without"] and interval != "none":
-        notes.append(f"{found['without']:,} rows have no intervals, which are not found of queries as large as theirs")
+        notes.append(f"{found['without']:,} rows have no intervals, for which queries of the log are too large")
     notes += judged.look_alikes()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")

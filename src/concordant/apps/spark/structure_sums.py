@@ -25,7 +25,7 @@ from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch, Edges, Graphs
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Ragged, centred
 from concordant.progress import stage
 from concordant.ranking.click_models import (
     CLIP,
@@ -36,7 +36,17 @@ from concordant.ranking.click_models import (
     trials_of,
     weighted_clicks,
 )
-from concordant.ranking.closed_forms import SUMS, mean_position, one_sided, refuse_one_sided
+from concordant.ranking.closed_forms import (
+    PRECISE,
+    SUMS,
+    balanced,
+    mean_position,
+    one_sided,
+    refuse_one_sided,
+    too_far,
+    weighted_differences,
+)
+from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.ranked_lists import (
     all_linked,
@@ -53,6 +63,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 TRAVELLING = 1 << 24
 """Pairs that tasks send at a time, at most."""
+PASSES = 1000
+"""Steps of conjugate gradients, at most."""
 OF_RANK = {*signature(rank).parameters}
 """What ``rank`` is asked for beside the options of a structure."""
 PLACES = 2 * SHARE
@@ -96,6 +108,41 @@ def _one_sided(share: Share) -> Sums:
 def _by_item(share: Share, *, structure: str, options: Mapping[str, Any]) -> Sums:
     """What the pairs of a share add up to, of each item."""
     return Sums(enumerate(SUMS[structure].sums(_tabled(share).graphs(), **options)))
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """What the differences of a share's pairs pull at each item, the diagonal of their equations, their weights' ends.
+
+    These are least-squares equations, (D_Ω − Ω)s = (Ω∘A)1.
+    """
+
+    options: Mapping[str, Any]
+
+    def __call__(self, share: Share) -> Sums:
+        graphs, omega, odds = self.of(share)
+        ends = [(omega.min(), omega.max())] if len(omega) else []
+        pull = graphs.add_to_nodes(omega * odds, -omega * odds)
+        return Sums(pull=pull, diagonal=graphs.add_to_nodes(omega, omega), ends=ends)
+
+    def of(self, share: Share) -> tuple[Graphs, Floats, Floats]:
+        """The pair table of a share, and Ω and A of each pair."""
+        table = _tabled(share)
+        graphs = table.graphs()
+        batch = _of_pairs(Batch.whole(Preferences.empty()), graphs, np.asarray(table.judged, np.float64))
+        return graphs, *weighted_differences(batch, **self.options)
+
+
+@dataclass(frozen=True, eq=False)
+class _Balance(_Differences):
+    """The matrix of these equations times a vector."""
+
+    along: Floats
+
+    def __call__(self, share: Share) -> Sums:
+        graphs, omega, _ = self.of(share)
+        flow = omega * (self.along[graphs.first] - self.along[graphs.second])
+        return Sums(image=graphs.add_to_nodes(flow, -flow))
 
 
 def _of_positions(share: Share) -> Sums:
@@ -250,8 +297,8 @@ def _pairs(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Re
         try:
             key, counts = pair_table(shares, found["pairs"])
         except TooMuch:
-            if shares.by == "pairs" and member.name in SUMS:
-                return _items(shares, member, options, int(found["pairs"].sum()))
+            if shares.by == "pairs" and member.name in (*SUMS, "thurstone-mosteller"):
+                return _beyond(shares, member, options, int(found["pairs"].sum()))
             raise
     size = len(shares.items)
     first, second = np.divmod(key, size)
@@ -264,17 +311,40 @@ def _pairs(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Re
     return Read(scores, connectivity(graphs), found["touched"])
 
 
-def _items(shares: Divided, member: Structure, options: Mapping[str, Any], pairs: int) -> Read:
-    """Scores that are sums over pairs of which no two shares hold the same, where so many are not brought together."""
+def _beyond(shares: Divided, member: Structure, options: Mapping[str, Any], pairs: int) -> Read:
+    """Scores that follow from sums over pairs, so many that these are not brought together; no two shares hold one."""
     member.function(Batch.whole(Preferences.empty()), **options)  # what is wrong with the options is said here
-    if options.get("c0") == 0:
+    if options.get("c0") == 0 and options.get("differences", "log-odds") in ("log-odds", "probit"):
         refuse_one_sided(shares.sums(_one_sided)["pairs"])
-    sums, form = shares.sums(partial(_by_item, structure=member.name, options=options)), SUMS[member.name]
     shares.link()
     none, no = np.zeros(0, np.int64), np.zeros(0)
     pairless = Graphs(np.array([0, len(shares.items)]), np.array([0, pairs]), none, none, no, no, no, None)
-    value = form.made(pairless, *(sums[place] for place in range(len(sums))), **options)
-    return Read(lambda _: replace(value, components=shares.links.component), shares.links, shares.touched)
+    made = _added_up if member.name in SUMS else _balanced
+    value = replace(made(shares, member, options, pairless), components=shares.links.component)
+    return Read(lambda _: value, shares.links, shares.touched)
+
+
+def _added_up(shares: Divided, member: Structure, options: Mapping[str, Any], pairless: Graphs) -> Scores:
+    sums = shares.sums(partial(_by_item, structure=member.name, options=options))
+    return SUMS[member.name].made(pairless, *(sums[place] for place in range(len(sums))), **options)
+
+
+def _balanced(shares: Divided, _: Structure, options: Mapping[str, Any], pairless: Graphs) -> Scores:
+    """Thurstone–Mosteller's scores by conjugate gradients, a pass a step."""
+    component, owner = shares.links.component, np.zeros(len(shares.items), np.int64)
+    with stage("fitting scores"):
+        found = shares.sums(_Differences(options))
+        right = found["pull"], owner, 1
+
+        def image(along: Floats) -> Floats:
+            return np.asarray(shares.sums(_Balance(options, along))["image"], np.float64)
+
+        value, solved = conjugate_gradients(image, found["diagonal"], *right, tolerance=PRECISE, iterations=PASSES)
+        value = centred(value, component.astype(np.int64))
+        left = image(value) - found["pull"]
+    least, most = (np.array([end]) for end in (min(found["ends"])[0], max(one[1] for one in found["ends"])))
+    solved &= ~too_far(least, most)
+    return balanced(pairless, component, value, solved, left, found["diagonal"], dict(options))
 
 
 def pair_table(shares: Divided, sizes: Ints) -> tuple[Ints, tuple[NDArray[Any], ...]]:
