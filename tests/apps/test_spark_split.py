@@ -414,7 +414,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
         cs.rank(judged, interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
-    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"quasi": True})):
+    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"ties": "davidson"})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
             cs.rank(judged, structure, **asked)
     several = lists("selections", 20, 60) | {"clicked": [1] * len(lists("selections", 20, 60)["clicked"])}
