@@ -17,6 +17,7 @@ A listener hears of the stages that are open in its own thread's work, the outer
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -38,6 +39,8 @@ FEW = 6
 """Steps of which the first one tells how long the others take."""
 SETTING_OUT = 0.8
 """Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
+WIDE = 2.25
+"""How many times the least, a second added to both, the most may be that the middle is within 1.5 of both."""
 PART = " > "
 """What stands in a plan between a piece and a part of it."""
 clock = time.monotonic
@@ -102,9 +105,11 @@ class Stage:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left by the speed of the steps that are done; None where that says nothing yet."""
+        """Seconds that are left by the speed of the steps that are done; None where that says little or nothing."""
         span = self.span
-        return None if span is None else 0.5 * (span[0] + span[1])
+        if span is None or span[1] + 1.0 > WIDE * (span[0] + 1.0):
+            return None
+        return math.sqrt((span[0] + 1.0) * (span[1] + 1.0)) - 1.0
 
     @property
     def span(self) -> tuple[float, float] | None:

@@ -187,7 +187,12 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         "explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 2.3e-7 * _power(k, 3),
         "explaining > spread of the items": lambda k: 0.05 + 2.3e-7 * _power(k, 3),
     },
-    "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
+    "LookOptions": lambda one: {
+        "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"],
+        "scores": lambda k: 0.02 + 2e-7 * k["distinct"],
+        "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.2e-10 * _power(k, 3),
+        "pairs to ask": lambda k: min(one.ask, 1000) * (1.8e-9 * _power(k, 2) + 2.8e-8 * k["nodes"]),
+    },
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
         "ordering": lambda k: 0.4 + 1.1e-9 * k.get("ordering", _orders(k)),
