@@ -160,8 +160,10 @@ class Whole:
         self._inside: list[Stage] = []
 
     def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
-        """Take note of how much there is to do, and of pieces that are to come."""
+        """Take note of how much there is to do, and of pieces that are to come (again, where they came before)."""
         self.known |= counts
+        for name in [name for name in plan or {} if name in self.took]:
+            self._keep(name)
         for name, cost in (plan or {}).items():
             (self._parts if PART in name else self.plan)[name] = cost
         for name, cost in self.plan.items():
@@ -169,6 +171,11 @@ class Whole:
                 self.usual[name] = cost(self.known)
             except KeyError:
                 self.usual[name] = None
+
+    def _keep(self, name: str) -> None:
+        """Keep what a piece took, which is to come again."""
+        kept = f"{name} ({len(self.took)})"
+        self.took[kept], self.usual[kept] = self.took.pop(name), self.usual.pop(name)
 
     def begin(self, one: Stage) -> None:
         """Take note that a stage begins; where it is a piece, those that are planned before it are over."""

@@ -11,7 +11,7 @@ from typing import Any
 from concordant.apps.commands.durations import READING, cells_of
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
-from concordant.progress import Cost
+from concordant.progress import PART, Cost
 from concordant.ranking.intervals import CHEAP, FEWEST
 from concordant.ranking.structures import STRUCTURES
 
@@ -100,15 +100,28 @@ def _compare(options: Any) -> dict[str, Cost]:
     return _rank(options) | {"comparing": comparing}
 
 
+def of_boards(options: Any, other: float) -> dict[str, Cost]:
+    """The ranking of one of two boards that are compared; ``other``: how large the one is that comes after it."""
+    pieces = READING | _rank(options)
+
+    def again(k: Known) -> float:
+        return other * sum(cost(k) for name, cost in pieces.items() if PART not in name)
+
+    def comparing(k: Known) -> float:
+        return 0.2 + (2.5e-6 if k["clusters"] else 2e-6) * k["distinct"] + 1e-9 * _power(k, 3)
+
+    return pieces | {"the other board": again, "comparing": comparing}
+
+
 def _audit(options: Any) -> dict[str, Cost]:
     """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
     drawn = options.replicates
     parts: dict[str, Cost] = {
-        "cycles": lambda k: 0.4 + 3e-8 * _power(k, 3),
-        "best orders": lambda k: 0.05 + 5e-8 * _power(k, 3),
+        "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3),
+        "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3),
         "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
-        "held-out judgments": lambda k: bool(drawn) * (0.2 + 7e-7 * _power(k, 3)),
-        "sampling noise": lambda k: drawn * 2.4e-7 * _power(k, 2),
+        "held-out judgments": lambda k: bool(drawn) * (0.15 + 1e-6 * _power(k, 3)),
+        "sampling noise": lambda k: drawn * (2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])),
         "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
     }
 
@@ -146,14 +159,14 @@ def _fit(options: Any) -> dict[str, Cost]:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.3 + 3e-5 * k["distinct"]}
+        return pieces | {"learning": lambda k: 0.5 + 5e-6 * k["distinct"] + 6e-6 * cells}
     if options.loss not in (None, "gain-regression"):
         return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
     if chosen:
         pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
     else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.75e-5 * k["distinct"]}
-        pieces |= {"gate: folds": lambda k: 0.4 + 8.5e-6 * k["distinct"]}
+        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 3.6e-4 * k["distinct"] ** 0.73}
+        pieces |= {"gate: folds": lambda k: 0.3 + 8.5e-6 * k["distinct"]}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
 
 
@@ -171,6 +184,17 @@ def _camps(options: Any) -> dict[str, Cost]:
     return {"numbers of camps": searching, "finding the camps": lambda k: 0.05 + 4e-6 * k["distinct"]}
 
 
+def _explain(options: Any) -> dict[str, Cost]:
+    """Fits of all judgments, most of them to find the spread of the items."""
+    cells, fits = cells_of(options.features), 1.0 if options.effects == "random" and options.spread is None else 0.12
+
+    def explaining(k: Known) -> float:
+        width = cells / max(k["nodes"], 1.0)
+        return float(0.05 + fits * ((2e-5 + 1.6e-6 * width) * k["distinct"] + 2.2e-8 * _power(k, 3)))
+
+    return {"explaining": explaining, "explaining > spread of the items": lambda k: 0.84 * explaining(k)}
+
+
 PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "RankOptions": _rank,
     "CompareOptions": _compare,
@@ -183,10 +207,7 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
     },
     "CampsOptions": _camps,
-    "ExplainOptions": lambda _: {
-        "explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 2.3e-7 * _power(k, 3),
-        "explaining > spread of the items": lambda k: 0.05 + 2.3e-7 * _power(k, 3),
-    },
+    "ExplainOptions": _explain,
     "LookOptions": lambda one: {
         "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"],
         "scores": lambda k: 0.02 + 2e-7 * k["distinct"],
