@@ -70,6 +70,7 @@ class Stage:
         """How much is done by the step that goes on."""
         self._of = of
         self._first = self._last = (0.0, 0.0)
+        self._foreseen: tuple[float, float] | None = None
 
     def __call__(self, k: float = 1, step: float | None = None) -> None:
         """Say that ``k`` more are done; ``step``: what the next step does."""
@@ -84,6 +85,12 @@ class Stage:
         if self._of is not None:
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
+            self._of.tell()
+
+    def foresee(self, least: float, most: float) -> None:
+        """Say how many seconds are left at least and at most, where the work itself knows better than its steps."""
+        if self._of is not None:
+            self._foreseen = self.seconds + least, self.seconds + most
             self._of.tell()
 
     def _mark(self, step: float | None) -> None:
@@ -118,6 +125,9 @@ class Stage:
         The rest of equal steps goes as those that are done. That is not sure of the first, of which nobody knows how
         much was spent on setting out.
         """
+        if self._foreseen is not None:
+            least, most = (max(end - self.seconds, 0.0) for end in self._foreseen)
+            return least, most
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, self.seconds)
         if not self.total or not self.even or last <= 0 or self.seconds < SURE:
             return None

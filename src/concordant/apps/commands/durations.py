@@ -128,12 +128,13 @@ def looking(file: str) -> dict[str, Cost]:
     }
 
 
+def unknown(_: Mapping[str, float]) -> float:
+    """The cost of a piece of which only its own steps tell how long it takes."""
+    raise KeyError("how long it takes")
+
+
 def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
     """Return the pieces of ``reproduce``: how long an experiment takes only its own steps tell; its figure is drawn."""
-
-    def unknown(_: Mapping[str, float]) -> float:
-        raise KeyError("how long it takes")
-
     return {what: cost for name in experiments for what, cost in ((name, unknown), (f"drawing {name}", lambda _: 0.8))}
 
 

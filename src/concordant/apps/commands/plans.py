@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from concordant.apps.commands.durations import READING, cells_of
+from concordant.apps.commands.durations import READING, cells_of, unknown
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
@@ -201,7 +201,7 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "AuditOptions": _audit,
     "ReportOptions": _report,
     "FitOptions": _fit,
-    "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
+    "TreeOptions": lambda _: {"groups": unknown},  # how often they are divided, the tests say
     "JudgesOptions": lambda _: {
         "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
