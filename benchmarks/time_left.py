@@ -120,19 +120,39 @@ def _scores(folder: Path) -> str:
     return str(folder / "scores.parquet")
 
 
-def _store(folder: Path) -> str:
+def _store(folder: Path, rows: int = 400_000) -> str:
     from concordant.io.ingest import Store
 
     store = str(folder / "votes.store")
     for day in range(6):
         (folder / str(day)).mkdir()
         draw = np.random.default_rng(day)
-        winner = draw.integers(0, 500, 400_000)
+        winner = draw.integers(0, 500, rows)
         table = {"winner": winner, "loser": (winner + 1 + draw.integers(0, 499, len(winner))) % 500}
         table |= {"worker": draw.integers(0, 5000, len(winner))}
         pq.write_table(pa.table(table), folder / str(day) / "votes.parquet")
         Store(store).ingest(folder / str(day) / "votes.parquet", cluster="worker")
     return store
+
+
+def _two(folder: Path) -> list[str]:
+    for name in "ab":
+        (folder / name).mkdir()
+    return [votes(folder / name, 1, 100, 1_000_000, 3000) for name in "ab"]
+
+
+def _divided(folder: Path, items: int, number: int, workers: int, languages: int) -> str:
+    """Write votes whose order depends on the language of who judged, and on the age."""
+    draw = np.random.default_rng(9)
+    worker, left = draw.integers(0, workers, number), draw.integers(0, items, number)
+    right = (left + 1 + draw.integers(0, items - 1, number)) % items
+    language, age = np.arange(workers) % languages, draw.integers(18, 80, workers)
+    slope = (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
+    wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items * slope))
+    table = {"winner": np.where(wins, left, right), "loser": np.where(wins, right, left), "worker": worker}
+    table |= {"language": language[worker], "age": age[worker]}
+    pq.write_table(pa.table(table), folder / "divided.parquet")
+    return str(folder / "divided.parquet")
 
 
 def _model(folder: Path) -> str:
@@ -187,14 +207,22 @@ CASES: dict[str, Case] = {
     "rank: queries, bootstrap": lambda at: [
         *("rank", votes(at, 1000, 15, 300_000), "--interval", "bootstrap", "--replicates", "400", *OUT)
     ],
+    "rank: queries, workers": lambda at: ["rank", votes(at, 600, 20, 900_000, 2000), "--cluster", "worker", *OUT],
+    "compare: two logs, workers": lambda at: ["compare", *_two(at), "--cluster", "worker"],
     "compare": lambda at: ["compare", votes(at, 1, 200, 300_000)],
     "fit": lambda at: ["fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"],
+    "fit: 2,000 queries": lambda at: [
+        *("fit", votes(at, 2000, 20, 1_500_000), "-f", features(at, 2000, 20, 60), "-m", "m")
+    ],
     "fit: grid": lambda at: [
         *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"),
         *("--structure", "log-odds", "--order", "auto", "--ridge", "auto"),
     ],
     "fit: boosted": lambda at: [
         *("fit", votes(at, 400, 20, 100_000), "-f", features(at, 400, 20, 20), "-m", "m", "--regressor", "boosted")
+    ],
+    "fit: boosted, 2,000 queries": lambda at: [
+        *("fit", votes(at, 2000, 20, 1_000_000), "-f", features(at, 2000, 20, 20), "-m", "m", "--regressor", "boosted")
     ],
     "fit: hinge": lambda at: [
         *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 20), "-m", "m", "--loss", "ranknet")
@@ -203,11 +231,16 @@ CASES: dict[str, Case] = {
     "audit: workers": lambda at: [
         *("audit", votes(at, 1, 60, 30_000, 300), "--cluster", "worker", "-o", "out.json")
     ],
+    "audit: 200 items": lambda at: ["audit", votes(at, 1, 200, 300_000), "-o", "out.json"],
+    "audit: 3,000 workers": lambda at: [
+        *("audit", votes(at, 1, 120, 300_000, 3000), "--cluster", "worker", "-o", "out.json")
+    ],
     "audit: 3,000 queries": lambda at: ["audit", votes(at, 3000, 15, 300_000), "-o", "out.json"],
     "audit: 40,000 queries": lambda at: [
         *("audit", votes(at, 40_000, 15, 3_000_000), "--replicates", "0", "-o", "out.json")
     ],
     "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
+    "report: 150 items": lambda at: ["report", votes(at, 1, 150, 300_000), "-o", "page.html"],
     "evaluate": lambda at: ["evaluate", *_labels(at)],
     "evaluate: text": lambda at: ["evaluate", *_labels(at, "csv")],
     "evaluate: judgments": lambda at: ["evaluate", *_ranked(at)],
@@ -215,7 +248,11 @@ CASES: dict[str, Case] = {
     "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],
     "ingest": lambda at: ["ingest", votes(at, 1, 500, 5_000_000, 5000), "--cluster", "worker", "--store", "s.store"],
     "store compact": lambda at: ["store", "compact", _store(at)],
+    "store export": lambda at: ["store", "export", _store(at, 2_000_000), "-o", "out.csv"],
+    "store verify": lambda at: ["store", "verify", _store(at, 2_000_000)],
+    "store forget": lambda at: ["store", "forget", _store(at, 2_000_000), "--cluster", "3"],
     "judges": lambda at: ["judges", votes(at, 1, 60, 300_000, 1000), "--judge", "worker"],
+    "judges: 5,000": lambda at: ["judges", votes(at, 1, 100, 2_000_000, 5000), "--judge", "worker"],
     "camps": lambda at: ["camps", votes(at, 1, 20, 60_000, 300), "--judge", "worker"],
     "axioms": lambda at: [
         "axioms", votes(at, 200, 15, 60_000), _model(at), "-f", features(at, 200, 15, 10)
@@ -227,9 +264,14 @@ CASES: dict[str, Case] = {
     "doctor: text": lambda at: ["doctor", votes(at, 1, 60, 10_000_000, 300, form="csv")],
     "doctor: queries": lambda at: ["doctor", votes(at, 20_000, 20, 8_000_000)],
     "pairs": lambda at: ["pairs", votes(at, 20_000, 15, 1_500_000), "-o", "pairs.parquet"],
-    "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
+    "tree: languages and ages": lambda at: [
+        *("tree", _divided(at, 30, 1_000_000, 5000, 4), "--by", "language", "--by", "age", "--cluster", "worker")
+    ],
+    "tree: workers": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3), "--by", "worker"],
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
+    "explain: 400 items": lambda at: ["explain", votes(at, 1, 400, 1_000_000), "-f", features(at, 1, 400, 20)],
+    "demo": lambda _: ["demo", "-o", "demo"],
     **{
         f"reproduce: {name}": lambda _, name=name: ["reproduce", name, "--quick", "--data", str(DATA), "-o", "found"]  # type: ignore[misc]
         for name in ("table1", "fig2", "fig4", "images")

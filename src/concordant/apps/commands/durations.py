@@ -112,7 +112,7 @@ def ranking_scores(path: str) -> dict[str, Cost]:
     return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * cells}
 
 
-def moving(what: str, path: str, each: float = 2e-7) -> dict[str, Cost]:
+def moving(what: str, path: str, each: float) -> dict[str, Cost]:
     """Return the one piece of what reads or writes all of a store: as long as that is large."""
     size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
     return {one_line(what): lambda _: 0.05 + each * size}
@@ -131,6 +131,11 @@ def looking(file: str) -> dict[str, Cost]:
 def unknown(_: Mapping[str, float]) -> float:
     """The cost of a piece of which only its own steps tell how long it takes."""
     raise KeyError("how long it takes")
+
+
+def showing(what: str) -> dict[str, Cost]:
+    """Return the one piece of ``demo``, whose votes are always the same."""
+    return {what: lambda _: 4.6}
 
 
 def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
