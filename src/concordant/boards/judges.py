@@ -505,7 +505,8 @@ def _fitted(votes: _Votes, judges: int, model: _Model, at: Stage) -> _Model:
         moves.append(max(float(moved), float(abs(share - model.share))))
         model = _Model(mean, variance, float(share), value, error, other, wide, r)
         left = _steps_left(moves)
-        at.reach(at.done + 1, None if left is None else at.done + 1 + left + LATER * first)
+        rest = None if left is None else min(left, EM_STEPS - len(moves)) + LATER * first
+        at.reach(at.done + 1, None if rest is None else at.done + 1 + rest)
         if moves[-1] < CLOSE:
             break
     return model

@@ -168,21 +168,24 @@ class _Took:
     """How long tests, or divisions, of groups took: some time each, and some for each distinct judgment."""
 
     number: int = 0
-    least: float = math.inf
+    smallest: tuple[int, float] = (0, 0.0)
+    """Judgments of the smallest group, and seconds."""
     largest: tuple[int, float] = (0, 0.0)
     """Of the largest group, the root aside, which also loads what is needed."""
 
     def add(self, size: int, seconds: float) -> None:
-        self.least = min(self.least, seconds)
+        if self.number < 2 or size <= self.smallest[0]:
+            self.smallest = size, seconds
         if self.number < 2 or size >= self.largest[0]:
             self.largest = size, seconds
         self.number += 1
 
     def of(self, groups: int, size: int) -> float:
         """Seconds of so many groups, of so many judgments together."""
-        each = self.least if self.number > 2 else 0.0
-        judgment = max(self.largest[1] - each, 0.0) / max(self.largest[0], 1)
-        return each * groups + judgment * size if self.number else 0.0
+        (few, short), (many, long) = self.smallest, self.largest
+        each = max(short * many - long * few, 0.0) / (many - few) if many > few else 0.0
+        judgment = max(long - each, 0.0) / max(many, 1)
+        return each * groups + judgment * size
 
 
 @dataclass(eq=False)
