@@ -37,6 +37,8 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 FEW = 6
 """Steps of which the first one tells how long the others take."""
+TELLING = 6
+"""Steps of a search that tell how many it takes."""
 SETTING_OUT = 0.8
 """Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
 WIDE = 2.25
@@ -406,3 +408,18 @@ def steps(
         for place, piece in enumerate(pieces):
             yield piece
             at(1.0 if each is None else each[place], each[place + 1] if each and place + 1 < len(each) else None)
+
+
+def steps_left(moves: Sequence[float], small: float) -> float | None:
+    """About how many steps it takes until what each moves is below ``small``; None while too few are taken.
+
+    They get smaller by a factor, or by a power of their number: the geometric mean of what both say.
+
+    >>> round(steps_left([0.5**step for step in range(10)], 1e-4), 1)  # 4.3 by the factor, 6.1 by the power
+    5.1
+    """
+    number = len(moves)
+    if number < TELLING or not moves[-3] > moves[-1] > 0:
+        return None
+    fall, left = math.log(moves[-3] / moves[-1]), max(math.log(moves[-1] / small), 0.0)
+    return math.sqrt(2.0 * left / fall * number * math.expm1(min(left * math.log(number / (number - 2)) / fall, 50.0)))

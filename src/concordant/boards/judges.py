@@ -25,8 +25,7 @@ Source: Chen, Bennett, Collins-Thompson and Horvitz, Pairwise ranking aggregatio
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +40,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
-from concordant.progress import Stage, stage
+from concordant.progress import Stage, stage, steps_left
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
@@ -55,8 +54,8 @@ ROUNDS, STILL = 20, 0.005
 STEPS, EM_STEPS = 30, 200
 CLOSE = 1e-4
 """The change of the mixture in a step that ends a round."""
-LATER, TELLING = 6, 6
-"""Steps of all rounds after the first, about; steps of a round that tell how many it takes."""
+LATER = 6
+"""Steps of all rounds after the first, about."""
 LEAST = 1e-3
 """The weight of a judge whose votes are to count nothing, as an edge has to have some strength."""
 APART = 0.5
@@ -504,27 +503,12 @@ def _fitted(votes: _Votes, judges: int, model: _Model, at: Stage) -> _Model:
         moved = np.abs(np.concatenate([mean - model.mean, np.sqrt(variance) - np.sqrt(model.variance)])).max()
         moves.append(max(float(moved), float(abs(share - model.share))))
         model = _Model(mean, variance, float(share), value, error, other, wide, r)
-        left = _steps_left(moves)
+        left = steps_left(moves, CLOSE)
         rest = None if left is None else min(left, EM_STEPS - len(moves)) + LATER * first
         at.reach(at.done + 1, None if rest is None else at.done + 1 + rest)
         if moves[-1] < CLOSE:
             break
     return model
-
-
-def _steps_left(moves: Sequence[float]) -> float | None:
-    """About how many steps it takes until they are small; None while too few are taken.
-
-    They get smaller by a factor, or by a power of their number: the geometric mean of what both say.
-
-    >>> round(_steps_left([0.5**step for step in range(10)]), 1)  # 4.3 by the factor, 6.1 by the power
-    5.1
-    """
-    number = len(moves)
-    if number < TELLING or not moves[-3] > moves[-1] > 0:
-        return None
-    fall, left = math.log(moves[-3] / moves[-1]), max(math.log(moves[-1] / CLOSE), 0.0)
-    return math.sqrt(2.0 * left / fall * number * math.expm1(min(left * math.log(number / (number - 2)) / fall, 50.0)))
 
 
 def _posterior(votes: _Votes, start: Floats, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:

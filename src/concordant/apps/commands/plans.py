@@ -182,7 +182,7 @@ def _fit(options: Any) -> dict[str, Cost]:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.5 + 5e-6 * k["distinct"] + 6e-6 * cells}
+        return pieces | {"learning": lambda k: 0.5 + 4e-6 * k["distinct"] + 4.5e-6 * cells}
     if options.loss not in (None, "gain-regression"):
         return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
     if chosen:
