@@ -159,33 +159,6 @@ class _Ahead:
     """Distinct judgments."""
     times: int
     """How often its judgments may be divided."""
-    groups: int
-    """Into how many groups at most, itself and those in between included."""
-
-
-@dataclass
-class _Took:
-    """How long tests, or divisions, of groups took: some time each, and some for each distinct judgment."""
-
-    number: int = 0
-    smallest: tuple[int, float] = (0, 0.0)
-    """Judgments of the smallest group, and seconds."""
-    largest: tuple[int, float] = (0, 0.0)
-    """Of the largest group, the root aside, which also loads what is needed."""
-
-    def add(self, size: int, seconds: float) -> None:
-        if self.number < 2 or size <= self.smallest[0]:
-            self.smallest = size, seconds
-        if self.number < 2 or size >= self.largest[0]:
-            self.largest = size, seconds
-        self.number += 1
-
-    def of(self, groups: int, size: int) -> float:
-        """Seconds of so many groups, of so many judgments together."""
-        (few, short), (many, long) = self.smallest, self.largest
-        each = max(short * many - long * few, 0.0) / (many - few) if many > few else 0.0
-        judgment = max(long - each, 0.0) / max(many, 1)
-        return each * groups + judgment * size
 
 
 @dataclass(eq=False)
@@ -204,15 +177,15 @@ class Growth:
     groups: list[Group] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     _ahead: list[_Ahead] = field(default_factory=list)
-    _test: _Took = field(default_factory=lambda: _Took())
-    _cut: _Took = field(default_factory=lambda: _Took())
+    _rate: float = 0.0
+    """Seconds that the last test took for each distinct judgment."""
 
     def grow(self, rows: Ints, parent: int | None, values: Mapping[str, Values], depth: int) -> None:
         """Test the judgments of one group, add it to the groups, divide it, and go on with the parts."""
         number, judgments = len(self.groups) + 1, int(self.prefs.count[rows].sum(dtype=np.int64))
-        since, here = self.told.seconds, self._here(rows, depth)
+        since = self.told.seconds
         tests, found = self._tests(rows), None
-        self._test.add(len(rows), self.told.seconds - since)
+        self._rate = (self.told.seconds - since) / max(len(rows), 1)
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
         if tried:
@@ -222,10 +195,7 @@ class Growth:
             elif depth == 0:
                 why = "as many divisions as were allowed"
             else:
-                self._foresee(here)
-                since = self.told.seconds
                 found = _Cut.best(self, rows, self.properties[best])
-                self._cut.add(len(rows), self.told.seconds - since)
                 why = "" if found else f"no cut leaves {self.least:,} judgments on both sides"
         clusters = {name: len(np.unique(way[rows])) for name, way in self.ways.items()}
         divided_by = None if found is None else found.property.name
@@ -239,22 +209,15 @@ class Growth:
             self._ahead.pop()
             self.grow(rows[side], number, {**values, there.property: there}, depth - 1)
 
-    def _foresee(self, now: _Ahead | None = None) -> None:
-        """Say how long it may take: nothing is divided any more but ``now``, or all that may be."""
-        ahead = [*self._ahead, *([] if now is None else [now])]
-        if self._cut.number or not any(one.times for one in ahead):
-            least = self._test.of(len(self._ahead), sum(one.size for one in self._ahead))
-            most = self._test.of(sum(one.groups for one in ahead), sum(one.size * (1 + one.times) for one in ahead))
-            most += self._cut.of(sum(one.groups // 2 for one in ahead), sum(one.size * one.times for one in ahead))
-            if now is not None:  # it is tested
-                least += self._cut.of(1, now.size) + self._test.of(2, now.size)
-                most -= self._test.of(1, now.size)
-            self.told.foresee(least, most)
+    def _foresee(self) -> None:
+        """Say how long it takes where nothing may be divided any more; before, nobody knows what the tests will say."""
+        if not any(one.times for one in self._ahead):
+            left = self._rate * sum(one.size for one in self._ahead)
+            self.told.foresee(left, left)
 
     def _here(self, rows: Ints, depth: int) -> _Ahead:
         most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
-        times = depth if most >= 2 else 0
-        return _Ahead(len(rows), times, 1 if times == 0 else min(2 ** (times + 1), 2 * most) - 1)
+        return _Ahead(len(rows), depth if most >= 2 else 0)
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""
