@@ -5,6 +5,9 @@ too, changes nothing then). Five times a second it is written down for how long 
 terminal would say is left. Of all statements from a tenth of the whole on, the worst factor between what was said and
 what it then took counts, and for which share of that time anything was said. A second or less is one statement, as in
 the commands, and a second more or less, as times are shown, is none; the worst factor without the latter stands beside.
+
+A second table is of the stages that took two seconds or more, as lines of JSON say them (``stages``): from a tenth of
+a stage on, what was said to be left of it against what it then took; of stages of one name the worst.
 """
 
 from __future__ import annotations
@@ -30,11 +33,26 @@ import concordant.progress as heard
 from concordant.apps.commands import main, progress
 
 heard.clock = time.process_time
-told = []
+told, stages = [], []
+
+def seen(one):
+    left = one.remaining
+    return one.number, one.seconds, None if left is None else max(left, progress.LEAST)
 
 def watch(self, listener):
     while not self._ended.wait(0.2):
-        told.append((time.process_time(), progress.time_left(), [one.what for one in listener.stages]))
+        told.append((time.process_time(), progress.time_left(), [seen(one) for one in listener.stages]))
+
+def begin(self, one, opened=heard.Listener.begin):
+    one.number, inside = len(stages), [each.what for each in self.stages]
+    stages.append({"what": [*inside, one.what], "took": None})
+    opened(self, one)
+
+def end(self, one, closed=heard.Listener.end):
+    stages[one.number]["took"] = one.seconds
+    closed(self, one)
+
+heard.Listener.begin, heard.Listener.end = begin, end
 
 made = progress.Progress.__init__
 progress.Progress.__init__ = lambda self, *args, **more: (made(self, *args, **more), setattr(self, "shown", True))[0]
@@ -43,13 +61,15 @@ try:
     main()
 finally:
     with open(sys.argv[0], "w") as file:
-        json.dump({"end": time.process_time(), "told": told}, file)
+        json.dump({"end": time.process_time(), "told": told, "stages": stages}, file)
 """
 """Run in the place of ``concordant``; ``sys.argv[0]`` names the file of what was said."""
 NEAR = 1.0
 """Seconds more or less that are none."""
 LEAST = 1.0
 """Seconds that are not told apart from less."""
+LONG = 2.0
+"""Seconds of a stage from which on what is said of it is judged."""
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 """Where the data sets of ``reproduce`` lie."""
 Case = Callable[[Path], list[str]]
@@ -100,19 +120,39 @@ def _scores(folder: Path) -> str:
     return str(folder / "scores.parquet")
 
 
-def _store(folder: Path) -> str:
+def _store(folder: Path, rows: int = 400_000) -> str:
     from concordant.io.ingest import Store
 
     store = str(folder / "votes.store")
     for day in range(6):
         (folder / str(day)).mkdir()
         draw = np.random.default_rng(day)
-        winner = draw.integers(0, 500, 400_000)
+        winner = draw.integers(0, 500, rows)
         table = {"winner": winner, "loser": (winner + 1 + draw.integers(0, 499, len(winner))) % 500}
         table |= {"worker": draw.integers(0, 5000, len(winner))}
         pq.write_table(pa.table(table), folder / str(day) / "votes.parquet")
         Store(store).ingest(folder / str(day) / "votes.parquet", cluster="worker")
     return store
+
+
+def _two(folder: Path) -> list[str]:
+    for name in "ab":
+        (folder / name).mkdir()
+    return [votes(folder / name, 1, 100, 1_000_000, 3000) for name in "ab"]
+
+
+def _divided(folder: Path, items: int, number: int, workers: int, languages: int) -> str:
+    """Write votes whose order depends on the language of who judged, and on the age."""
+    draw = np.random.default_rng(9)
+    worker, left = draw.integers(0, workers, number), draw.integers(0, items, number)
+    right = (left + 1 + draw.integers(0, items - 1, number)) % items
+    language, age = np.arange(workers) % languages, draw.integers(18, 80, workers)
+    slope = (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
+    wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items * slope))
+    table = {"winner": np.where(wins, left, right), "loser": np.where(wins, right, left), "worker": worker}
+    table |= {"language": language[worker], "age": age[worker]}
+    pq.write_table(pa.table(table), folder / "divided.parquet")
+    return str(folder / "divided.parquet")
 
 
 def _model(folder: Path) -> str:
@@ -167,14 +207,22 @@ CASES: dict[str, Case] = {
     "rank: queries, bootstrap": lambda at: [
         *("rank", votes(at, 1000, 15, 300_000), "--interval", "bootstrap", "--replicates", "400", *OUT)
     ],
+    "rank: queries, workers": lambda at: ["rank", votes(at, 600, 20, 900_000, 2000), "--cluster", "worker", *OUT],
+    "compare: two logs, workers": lambda at: ["compare", *_two(at), "--cluster", "worker"],
     "compare": lambda at: ["compare", votes(at, 1, 200, 300_000)],
     "fit": lambda at: ["fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"],
+    "fit: 2,000 queries": lambda at: [
+        *("fit", votes(at, 2000, 20, 1_500_000), "-f", features(at, 2000, 20, 60), "-m", "m")
+    ],
     "fit: grid": lambda at: [
         *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"),
         *("--structure", "log-odds", "--order", "auto", "--ridge", "auto"),
     ],
     "fit: boosted": lambda at: [
         *("fit", votes(at, 400, 20, 100_000), "-f", features(at, 400, 20, 20), "-m", "m", "--regressor", "boosted")
+    ],
+    "fit: boosted, 2,000 queries": lambda at: [
+        *("fit", votes(at, 2000, 20, 1_000_000), "-f", features(at, 2000, 20, 20), "-m", "m", "--regressor", "boosted")
     ],
     "fit: hinge": lambda at: [
         *("fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 20), "-m", "m", "--loss", "ranknet")
@@ -183,11 +231,16 @@ CASES: dict[str, Case] = {
     "audit: workers": lambda at: [
         *("audit", votes(at, 1, 60, 30_000, 300), "--cluster", "worker", "-o", "out.json")
     ],
+    "audit: 200 items": lambda at: ["audit", votes(at, 1, 200, 300_000), "-o", "out.json"],
+    "audit: 3,000 workers": lambda at: [
+        *("audit", votes(at, 1, 120, 300_000, 3000), "--cluster", "worker", "-o", "out.json")
+    ],
     "audit: 3,000 queries": lambda at: ["audit", votes(at, 3000, 15, 300_000), "-o", "out.json"],
     "audit: 40,000 queries": lambda at: [
         *("audit", votes(at, 40_000, 15, 3_000_000), "--replicates", "0", "-o", "out.json")
     ],
     "report": lambda at: ["report", votes(at, 1, 60, 60_000), "-o", "page.html"],
+    "report: 150 items": lambda at: ["report", votes(at, 1, 150, 300_000), "-o", "page.html"],
     "evaluate": lambda at: ["evaluate", *_labels(at)],
     "evaluate: text": lambda at: ["evaluate", *_labels(at, "csv")],
     "evaluate: judgments": lambda at: ["evaluate", *_ranked(at)],
@@ -195,19 +248,30 @@ CASES: dict[str, Case] = {
     "scores": lambda at: ["scores", _scores(at), "-o", "out.csv"],
     "ingest": lambda at: ["ingest", votes(at, 1, 500, 5_000_000, 5000), "--cluster", "worker", "--store", "s.store"],
     "store compact": lambda at: ["store", "compact", _store(at)],
+    "store export": lambda at: ["store", "export", _store(at, 2_000_000), "-o", "out.csv"],
+    "store verify": lambda at: ["store", "verify", _store(at, 2_000_000)],
+    "store forget": lambda at: ["store", "forget", _store(at, 2_000_000), "--cluster", "3"],
     "judges": lambda at: ["judges", votes(at, 1, 60, 300_000, 1000), "--judge", "worker"],
+    "judges: 5,000": lambda at: ["judges", votes(at, 1, 100, 2_000_000, 5000), "--judge", "worker"],
     "camps": lambda at: ["camps", votes(at, 1, 20, 60_000, 300), "--judge", "worker"],
     "axioms": lambda at: [
         "axioms", votes(at, 200, 15, 60_000), _model(at), "-f", features(at, 200, 15, 10)
     ],
-    "look": lambda at: ["look", votes(at, 1, 150, 2_000_000)],
+    "look: one query": lambda at: ["look", votes(at, 1, 2000, 8_000_000)],
+    "look: 20,000 queries": lambda at: ["look", votes(at, 20_000, 20, 4_000_000), *OUT],
+    "look: 1,000 queries": lambda at: ["look", votes(at, 1000, 200, 6_000_000), *OUT],
     "doctor": lambda at: ["doctor", votes(at, 1, 60, 20_000_000, 300)],
     "doctor: text": lambda at: ["doctor", votes(at, 1, 60, 10_000_000, 300, form="csv")],
     "doctor: queries": lambda at: ["doctor", votes(at, 20_000, 20, 8_000_000)],
     "pairs": lambda at: ["pairs", votes(at, 20_000, 15, 1_500_000), "-o", "pairs.parquet"],
-    "tree": lambda at: ["tree", votes(at, 1, 30, 200_000, 50), "--by", "worker"],
+    "tree: languages and ages": lambda at: [
+        *("tree", _divided(at, 30, 1_000_000, 5000, 4), "--by", "language", "--by", "age", "--cluster", "worker")
+    ],
+    "tree: workers": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3), "--by", "worker"],
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
+    "explain: 400 items": lambda at: ["explain", votes(at, 1, 400, 1_000_000), "-f", features(at, 1, 400, 20)],
+    "demo": lambda _: ["demo", "-o", "demo"],
     **{
         f"reproduce: {name}": lambda _, name=name: ["reproduce", name, "--quick", "--data", str(DATA), "-o", "found"]  # type: ignore[misc]
         for name in ("table1", "fig2", "fig4", "images")
@@ -231,12 +295,14 @@ def watched(name: str, keep: str | None = None) -> dict[str, Any]:
         found = json.loads(told.read_text())
     if keep is not None:
         Path(keep).write_text(json.dumps(found))
-    return judged(found["told"], found["end"]) | {"error": done.stderr[-300:] if done.returncode else ""}
+    whole = judged([(at, left) for at, left, _ in found["told"]], found["end"])
+    stages = of_stages(found["told"], found["stages"])
+    return whole | {"error": done.stderr[-300:] if done.returncode else "", "stages": stages}
 
 
-def judged(told: list[tuple[float, float | None, Any]], end: float) -> dict[str, Any]:
+def judged(told: list[tuple[float, float | None]], end: float) -> dict[str, Any]:
     """Return the worst factor between what was said to be left and what was, from a tenth of the whole on."""
-    late = [(at, left) for at, left, *_ in told if at >= end / 10]
+    late = [(at, left) for at, left in told if at >= end / 10]
     said = [(at, left, end - at) for at, left in late if left is not None]
     pairs = [(max(left, LEAST), max(true, LEAST)) for _, left, true in said]
     factors = [(max(pair) + NEAR) / (min(pair) + NEAR) for pair in pairs]
@@ -252,16 +318,41 @@ def judged(told: list[tuple[float, float | None, Any]], end: float) -> dict[str,
     }
 
 
+def of_stages(told: list[Any], stages: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what ``judged`` says of the stages that took long, by their names: of several of one name the worst."""
+    said: dict[int, list[tuple[float, float | None]]] = {}
+    for _, _, opened in told:
+        for number, seconds, left in opened:
+            said.setdefault(number, []).append((seconds, left))
+    found: dict[str, dict[str, Any]] = {}
+    for number, statements in said.items():
+        took, name = stages[number]["took"], " > ".join(stages[number]["what"][1:])
+        if took is None or took < LONG or not name:  # the outermost is the whole command's
+            continue
+        one = judged(statements, took)
+        many = found[name]["number"] + 1 if name in found else 1
+        if many == 1 or (one["worst"] or 0.0) > (found[name]["worst"] or 0.0):
+            found[name] = one
+        found[name]["number"] = many
+    return found
+
+
+def _row(names: list[Any], row: dict[str, Any]) -> list[Any]:
+    said = [row["seconds"], f"{row['share']:.0%}", f"{row['beyond']:.0%}", row["worst"], row["strict"], row["at"]]
+    return [*names, *said]
+
+
+HEAD = "seconds | said in | beyond 1.5 | worst factor | to the second | (at, said, then took)"
+
+
 def main() -> None:
-    """Run the chosen cases, and print a table."""
+    """Run the chosen cases, and print a table of them and one of their stages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
     parser.add_argument("--keep", help="folder for what was said")
     options = parser.parse_args()
-    print(
-        "| command | seconds | said in | beyond 1.5 | worst factor | to the second | (at, said, then took) |\n"
-        "|---|---|---|---|---|---|---|"
-    )
+    print(f"| command | {HEAD} |\n|---|---|---|---|---|---|---|")
+    stages: list[list[Any]] = []
     for number, name in enumerate(CASES):
         if not options.cases or any(one in name for one in options.cases):
             try:
@@ -269,9 +360,11 @@ def main() -> None:
             except RuntimeError as problem:
                 print(problem, flush=True)
                 continue
-            said = [name, row["seconds"], f"{row['share']:.0%}", f"{row['beyond']:.0%}", row["worst"], row["strict"]]
-            said.append(row["at"])
-            print("|", " | ".join(map(str, said)), "|", row["error"], flush=True)
+            print("|", " | ".join(map(str, _row([name], row))), "|", row["error"], flush=True)
+            stages += [_row([name, what, one["number"]], one) for what, one in row["stages"].items()]
+    print(f"\n| command | stage | of them | {HEAD} |\n|---|---|---|---|---|---|---|---|---|")
+    for line in stages:
+        print("|", " | ".join(map(str, line)), "|")
 
 
 if __name__ == "__main__":

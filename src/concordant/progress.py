@@ -17,6 +17,7 @@ A listener hears of the stages that are open in its own thread's work, the outer
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
@@ -36,8 +37,12 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 FEW = 6
 """Steps of which the first one tells how long the others take."""
+TELLING = 6
+"""Steps of a search that tell how many it takes."""
 SETTING_OUT = 0.8
 """Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
+WIDE = 2.25
+"""How many times the least, a second added to both, the most may be that the middle is within 1.5 of both."""
 PART = " > "
 """What stands in a plan between a piece and a part of it."""
 clock = time.monotonic
@@ -67,6 +72,7 @@ class Stage:
         """How much is done by the step that goes on."""
         self._of = of
         self._first = self._last = (0.0, 0.0)
+        self._foreseen: tuple[float, float] | None = None
 
     def __call__(self, k: float = 1, step: float | None = None) -> None:
         """Say that ``k`` more are done; ``step``: what the next step does."""
@@ -81,6 +87,12 @@ class Stage:
         if self._of is not None:
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
+            self._of.tell()
+
+    def foresee(self, least: float, most: float) -> None:
+        """Say how many seconds are left at least and at most, where the work itself knows better than its steps."""
+        if self._of is not None:
+            self._foreseen = self.seconds + least, self.seconds + most
             self._of.tell()
 
     def _mark(self, step: float | None) -> None:
@@ -102,9 +114,11 @@ class Stage:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left by the speed of the steps that are done; None where that says nothing yet."""
+        """Seconds that are left by the speed of the steps that are done; None where that says little or nothing."""
         span = self.span
-        return None if span is None else 0.5 * (span[0] + span[1])
+        if span is None or span[1] + 1.0 > WIDE * (span[0] + 1.0):
+            return None
+        return math.sqrt((span[0] + 1.0) * (span[1] + 1.0)) - 1.0
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -113,6 +127,9 @@ class Stage:
         The rest of equal steps goes as those that are done. That is not sure of the first, of which nobody knows how
         much was spent on setting out.
         """
+        if self._foreseen is not None:
+            least, most = (max(end - self.seconds, 0.0) for end in self._foreseen)
+            return least, most
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, self.seconds)
         if not self.total or not self.even or last <= 0 or self.seconds < SURE:
             return None
@@ -155,8 +172,10 @@ class Whole:
         self._inside: list[Stage] = []
 
     def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
-        """Take note of how much there is to do, and of pieces that are to come."""
+        """Take note of how much there is to do, and of pieces that are to come (again, where they came before)."""
         self.known |= counts
+        for name in [name for name in plan or {} if name in self.took]:
+            self._keep(name)
         for name, cost in (plan or {}).items():
             (self._parts if PART in name else self.plan)[name] = cost
         for name, cost in self.plan.items():
@@ -164,6 +183,11 @@ class Whole:
                 self.usual[name] = cost(self.known)
             except KeyError:
                 self.usual[name] = None
+
+    def _keep(self, name: str) -> None:
+        """Keep what a piece took, which is to come again."""
+        kept = f"{name} ({len(self.took)})"
+        self.took[kept], self.usual[kept] = self.took.pop(name), self.usual.pop(name)
 
     def begin(self, one: Stage) -> None:
         """Take note that a stage begins; where it is a piece, those that are planned before it are over."""
@@ -384,3 +408,18 @@ def steps(
         for place, piece in enumerate(pieces):
             yield piece
             at(1.0 if each is None else each[place], each[place + 1] if each and place + 1 < len(each) else None)
+
+
+def steps_left(moves: Sequence[float], small: float) -> float | None:
+    """About how many steps it takes until what each moves is below ``small``; None while too few are taken.
+
+    They get smaller by a factor, or by a power of their number: the geometric mean of what both say.
+
+    >>> round(steps_left([0.5**step for step in range(10)], 1e-4), 1)  # 4.3 by the factor, 6.1 by the power
+    5.1
+    """
+    number = len(moves)
+    if number < TELLING or not moves[-3] > moves[-1] > 0:
+        return None
+    fall, left = math.log(moves[-3] / moves[-1]), max(math.log(moves[-1] / small), 0.0)
+    return math.sqrt(2.0 * left / fall * number * math.expm1(min(left * math.log(number / (number - 2)) / fall, 50.0)))

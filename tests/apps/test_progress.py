@@ -184,6 +184,40 @@ def test_pieces_that_come_again_are_one(monkeypatch: pytest.MonkeyPatch) -> None
     assert clock.worst()[0] <= 1.3
 
 
+def test_pieces_that_are_planned_again_are_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two logs, one after the other, each read and ranked; the second is twice as large."""
+    clock = Clock(monkeypatch, reading=4, ranking=6, other=20, comparing=2)
+    with listen(lambda _: None, whole=clock.whole) as heard:
+        for size in (1, 2):
+            if size == 2:
+                heard.whole.know({}, {"reading": lambda _: 8, "ranking": lambda _: 12, "other": lambda _: 0})
+            for name, seconds in {"reading": 4 * size, "ranking": 6 * size}.items():
+                with stage(name):
+                    clock.work(seconds * 1.3)
+        with stage("comparing"):
+            clock.work(2.6)
+    factor, share = clock.worst()
+    assert factor <= 1.5 and share == 1
+
+
+def test_a_stage_says_nothing_where_its_steps_say_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(stages_of_work, "clock", lambda: now)
+    with listen(lambda _: None), stage("folds", 5) as at:
+        now = 1.0
+        at()  # of its second 0.8 may be setting out: 1 to 4 are left
+        assert at.span == pytest.approx((1.0, 4.0)) and at.remaining is None
+        now = 2.0
+        at()
+        assert at.span == pytest.approx((3.0, 3.0)) and at.remaining == pytest.approx(3.0)
+    with listen(lambda _: None), stage("groups") as at:
+        for span, said in (((1.0, 10.0), None), ((2.0, 5.0), 18**0.5 - 1)):
+            at.foresee(*span)
+            assert at.span == span and at.remaining == (said if said is None else pytest.approx(said))
+        now += 3.0
+        assert at.span == (0.0, 2.0)
+
+
 def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, bootstrap=60)
     with listen(lambda _: None, whole=clock.whole), stage("bootstrap", 100) as advance:

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import concordant as cc
-from concordant.boards.changes import divided
+from concordant.boards.changes import _kinds, divided
 from concordant.errors import ConcordantError
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
@@ -228,3 +228,10 @@ def test_boards_that_do_not_fit() -> None:
     two = cc.rank(cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], query=["p", "q"]))
     with pytest.raises(ConcordantError, match="the old board ranks 2 queries; boards are compared as wholes"):
         cc.board_changes(two, two)
+
+
+def test_kinds_of_judgments_are_numbered_as_whole_rows_are() -> None:
+    rows = np.random.default_rng(0).integers(0, 4, (500, 5)).astype(np.float64)
+    rows[:, 3] = 1.0
+    assert (_kinds(rows) == np.unique(rows, axis=0, return_inverse=True)[1].ravel()).all()
+    assert len(_kinds(rows[:0])) == 0

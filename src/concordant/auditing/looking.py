@@ -27,7 +27,7 @@ several hypotheses); Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, Ann. Stati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.progress import Stage, stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.shown import LEFT, LINES, html_lines, html_table, html_words, in_markdown, markdown_rows
 
@@ -126,28 +127,30 @@ def better_pairs(evidence: Floats, level: float) -> Bools:
     return found.reshape(evidence.shape)
 
 
-def _stacks(batch: Batch, direct: bool) -> Iterator[Stack]:
-    graphs = batch.graphs
-    value = bradley_terry(batch, prior=1.0).value
-    size, start = batch.sizes, batch.node_start[:-1]
+def _side_by_side(size: Ints) -> list[Ints]:
+    """Queries with the same number of items, as many as are held at once."""
+    found = []
     for n in np.unique(size[size > 1]).tolist():
-        chosen = np.flatnonzero(size == n)
-        step = max(1, HELD // n**2)
-        for begin in range(0, len(chosen), step):
-            graph = chosen[begin : begin + step]
-            won = np.zeros((len(graph), n, n))
-            pairs = np.flatnonzero(np.isin(graphs.graph, graph))
-            row = np.searchsorted(graph, graphs.graph[pairs])
-            first, second = (side[pairs] - start[graph[row]] for side in (graphs.first, graphs.second))
-            won[row, first, second], won[row, second, first] = graphs.above[pairs], graphs.below[pairs]
-            nodes = start[graph][:, None] + np.arange(n)
-            s = value[nodes]
-            share = 1.0 / (1.0 + np.exp(s[:, None, :] - s[:, :, None]))
-            hessian = -(won + won.swapaxes(1, 2)) * share * (1.0 - share)
-            np.einsum("gii->gi", hessian)[:] = 1.0 - hessian.sum(axis=2)
-            covariance = np.asarray(np.linalg.inv(hessian), np.float64)
-            evidence = by_direct_votes(won) if direct else by_model(s, covariance)
-            yield Stack(graph, nodes, s, covariance, evidence)
+        chosen, step = np.flatnonzero(size == n), max(1, HELD // n**2)
+        found += [chosen[begin : begin + step] for begin in range(0, len(chosen), step)]
+    return found
+
+
+def _stack(batch: Batch, graph: Ints, value: Floats, direct: bool) -> Stack:
+    graphs, n, start = batch.graphs, int(batch.sizes[graph[0]]), batch.node_start[:-1]
+    won = np.zeros((len(graph), n, n))
+    pairs = np.flatnonzero(np.isin(graphs.graph, graph))
+    row = np.searchsorted(graph, graphs.graph[pairs])
+    first, second = (side[pairs] - start[graph[row]] for side in (graphs.first, graphs.second))
+    won[row, first, second], won[row, second, first] = graphs.above[pairs], graphs.below[pairs]
+    nodes = start[graph][:, None] + np.arange(n)
+    s = value[nodes]
+    share = 1.0 / (1.0 + np.exp(s[:, None, :] - s[:, :, None]))
+    hessian = -(won + won.swapaxes(1, 2)) * share * (1.0 - share)
+    np.einsum("gii->gi", hessian)[:] = 1.0 - hessian.sum(axis=2)
+    covariance = np.asarray(np.linalg.inv(hessian), np.float64)
+    evidence = by_direct_votes(won) if direct else by_model(s, covariance)
+    return Stack(graph, nodes, s, covariance, evidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,10 +257,13 @@ class Look:
         if votes < 1:
             raise UsageError(f"votes to share out: a number of at least 1, not {votes}")
         rows = [(np.zeros(0, np.int64),) * 4]
-        for stack in self.stacks:
-            if len(open_ := np.flatnonzero(~self.settled[stack.graph])):
-                row, first, second, many = _shared(stack, open_, self.top, votes)
-                rows.append((stack.graph[row], stack.nodes[row, first], stack.nodes[row, second], many))
+        opened = [(one, np.flatnonzero(~self.settled[one.graph])) for one in self.stacks]
+        costs = [float(len(rows) * one.nodes.shape[1] ** 2) for one, rows in opened]
+        with stage("pairs to ask", sum(costs)) as advance:
+            for (stack, some), cost in zip(opened, costs, strict=True):
+                if len(some):
+                    row, first, second, many = _shared(stack, some, self.top, votes, advance, cost)
+                    rows.append((stack.graph[row], stack.nodes[row, first], stack.nodes[row, second], many))
         graph, first, second, many = (np.concatenate(column) for column in zip(*rows, strict=True))
         order = np.lexsort((-many, graph))
         prefs, item = self.batch.prefs, self.batch.item
@@ -277,8 +283,10 @@ def _said(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
-def _shared(stack: Stack, rows: Ints, top: int, votes: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Row of the stack, two places in it, and the votes that the pair gets."""
+def _shared(
+    stack: Stack, rows: Ints, top: int, votes: int, advance: Stage, cost: float
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Row of the stack, two places in it, and the votes that the pair gets; ``cost``: what ``advance`` hears in all."""
     value, covariance = stack.value[rows], stack.covariance[rows].copy()
     row = np.arange(len(rows))
     order = np.argsort(-value, axis=1, kind="stable")
@@ -302,6 +310,7 @@ def _shared(stack: Stack, rows: Ints, top: int, votes: int) -> tuple[Ints, Ints,
         by = w / (1.0 + w * (u[row, i] - u[row, j]))
         covariance -= by[:, None, None] * u[:, :, None] * u[:, None, :]
         v = _variances(covariance, at)
+        advance(cost * many / votes)
     g, a, b = np.nonzero(given)
     return rows[g], high[g, a], low[g, b], given[g, a, b]
 
@@ -341,7 +350,9 @@ def look(source: Preferences | Batch, *, top: int = 1, level: float = 0.95, dire
     prefs = batch.prefs
     if not 0.5 < level < 1:
         raise UsageError(f"the level lies between 0.5 and 1, not {level}")
-    if not len(batch.graphs.first):
+    with stage("adding up votes"):
+        none = not len(batch.graphs.first)
+    if none:
         raise InputError(f"no pair of items is compared in {len(batch):,} queries, so there is nothing to look at")
     if not isinstance(prefs, Comparisons):
         raise UsageError(f"looking while votes come in is for votes between two items, not for {prefs.kind}")
@@ -354,8 +365,13 @@ def look(source: Preferences | Batch, *, top: int = 1, level: float = 0.95, dire
     nodes = len(batch.item)
     p_value, among, place = np.ones(nodes), np.ones(nodes, bool), np.ones(nodes, np.int64)
     lower, upper = np.ones(nodes, np.int64), np.ones(nodes, np.int64)
-    stacks = tuple(_stacks(batch, direct))
-    for stack in stacks:
+    with stage("scores"):
+        value = bradley_terry(batch, prior=1.0).value
+    stacks, chosen = [], _side_by_side(batch.sizes)
+    for graph in steps(
+        "evidence", chosen, costs=[float(batch.sizes[one[0]] * batch.sizes[one].sum()) for one in chosen], single=True
+    ):
+        stacks.append(stack := _stack(batch, graph, value, direct))
         n = stack.nodes.shape[1]
         against = against_first(stack.evidence, top) - np.log(top)
         p_value[stack.nodes] = np.exp(-np.maximum(against, 0.0))
@@ -365,4 +381,4 @@ def look(source: Preferences | Batch, *, top: int = 1, level: float = 0.95, dire
         lower[stack.nodes], upper[stack.nodes] = 1 + better.sum(axis=2), n - better.sum(axis=1)
     settled = np.bincount(batch.owner, among, len(batch)) <= top
     notes = () if prefs.cluster is None else (JUDGES,)
-    return Look(batch, top, level, direct, place, p_value, among, lower, upper, settled, stacks, notes)
+    return Look(batch, top, level, direct, place, p_value, among, lower, upper, settled, tuple(stacks), notes)

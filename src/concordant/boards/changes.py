@@ -297,8 +297,8 @@ class _Pair:
             ).astype(np.float64)
             for at, side in enumerate(sides)
         ]
-        _, key = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-        keys = np.split(key.ravel().astype(np.int64), [len(rows[0])])
+        key = _kinds(np.concatenate(rows))
+        keys = np.split(key, [len(rows[0])])
         most = int(key.max(initial=-1)) + 1
         count = [np.bincount(keys[at], side.prefs.count, most).astype(np.int64) for at, side in enumerate(sides)]
         return cls(
@@ -347,6 +347,16 @@ class _Pair:
         )  # nothing is left: both boards are the same there
         left[rounding], left[:, rounding] = 0.0, 0.0
         return left * units / max(units - 1, 1), freedom
+
+
+def _kinds(rows: Floats) -> Ints:
+    """Number the rows that differ in their order, the first column first (many times faster than as whole rows)."""
+    key = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        values, code = np.unique(column, return_inverse=True)
+        if len(values) > 1:
+            key = np.unique(key * len(values) + code.ravel(), return_inverse=True)[1].ravel().astype(np.int64)
+    return key
 
 
 def _each(side: _Side, key: Ints, keys: int) -> csr_array:

@@ -40,7 +40,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
-from concordant.progress import Stage, stage
+from concordant.progress import Stage, stage, steps_left
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
@@ -52,8 +52,10 @@ PRIOR = 0.5
 ROUNDS, STILL = 20, 0.005
 """Scores and weights in turn, at most, and the change of a weight that ends it."""
 STEPS, EM_STEPS = 30, 200
-USUAL = 40
-"""Steps of the mixture in all rounds, about, for who asks how long it takes."""
+CLOSE = 1e-4
+"""The change of the mixture in a step that ends a round."""
+LATER = 6
+"""Steps of all rounds after the first, about."""
 LEAST = 1e-3
 """The weight of a judge whose votes are to count nothing, as an edge has to have some strength."""
 APART = 0.5
@@ -406,13 +408,14 @@ def _weigh(prefs: Comparisons, judge: Ints, judges: int) -> tuple[_Model, dict[s
     won = np.ones(prefs.distinct) if prefs.tie is None else np.where(prefs.tie, 0.5, 1.0)
     count = prefs.count.astype(np.float64)
     weight, model = np.ones(judges), _start(judges, 1 + z.shape[1])
-    with stage("weighing", USUAL) as at:
+    with stage("weighing") as at:
         for _ in range(ROUNDS):
             each = np.maximum(weight, LEAST)[judge]
             known = replace(prefs, weight=each)
             score = bradley_terry(replace(batch, prefs=known), prior=PRIOR, covariates=False).value
             apart = _by_others(score, first, second, won, count * each, judge, batch)
-            model = _fitted(_Votes(judge, won, count, np.column_stack([apart, z])), judges, model, at)
+            votes = _Votes(judge, won, count, np.column_stack([apart, z]))
+            model = _fitted(votes, judges, model, at)
             before, weight = weight, model.weight
             if np.abs(weight - before).max() < STILL:
                 break
@@ -485,7 +488,7 @@ def _curvature(group: Ints, first: Ints, second: Ints, weight: Floats, groups: i
 def _fitted(votes: _Votes, judges: int, model: _Model, at: Stage) -> _Model:
     """Find the mixture under which the votes are likeliest."""
     names = votes.x.shape[1]
-    coin = replace(votes, x=votes.x * (np.arange(names) > 0))
+    coin, first, moves = replace(votes, x=votes.x * (np.arange(names) > 0)), not at.done, list[float]()
     for _ in range(EM_STEPS):
         value, error, evidence = _posterior(votes, model.value, model.mean, model.variance)
         other, wide, against = _posterior(coin, model.coin_value, model.mean * (np.arange(names) > 0), model.variance)
@@ -498,10 +501,12 @@ def _fitted(votes: _Votes, judges: int, model: _Model, at: Stage) -> _Model:
         variance = (square + APART**2) / (number + 1.0)
         share = (r.sum() + 0.5) / (judges + 1.0)
         moved = np.abs(np.concatenate([mean - model.mean, np.sqrt(variance) - np.sqrt(model.variance)])).max()
-        still = moved < 1e-4 and abs(share - model.share) < 1e-4
+        moves.append(max(float(moved), float(abs(share - model.share))))
         model = _Model(mean, variance, float(share), value, error, other, wide, r)
-        at.reach(at.done + 1, max(USUAL, at.done + 3))
-        if still:
+        left = steps_left(moves, CLOSE)
+        rest = None if left is None else min(left, EM_STEPS - len(moves)) + LATER * first
+        at.reach(at.done + 1, None if rest is None else at.done + 1 + rest)
+        if moves[-1] < CLOSE:
             break
     return model
 

@@ -290,6 +290,8 @@ WORK, WORK_PER_EDGE = 1_000_000, 100
 """Visits of edges that a component's search may take, at most their sum."""
 CHUNK = 1 << 22
 """Visits of edges that a thread takes on at a time."""
+SUBSETS = 2
+"""What a subset of a component takes beside the visit of an edge, about."""
 MET_BOUND = 1e-11
 """Share of a component's weight by which loss and bound may differ and are still equal."""
 
@@ -386,13 +388,14 @@ class Solved:
         small = parts.sizes <= exact_up_to
         few, many = np.flatnonzero(hard & small), np.flatnonzero(hard & ~small)
         most = WORK if work is None else work
-        costs = parts.sizes[few] << parts.sizes[few], most // 10 + 2 * WORK_PER_EDGE * parts.edges.sizes[many]
+        subsets, searches = parts.sizes[few] << parts.sizes[few], 2 * WORK_PER_EDGE * parts.edges.sizes[many]
+        costs = SUBSETS * subsets, most // 10 + searches
         total = float(sum(cost.sum() for cost in costs))
         if total > CHUNK:
             know(ordering=total)
         with stage("ordering", total) as advance:
+            solved._by_search(many, costs[1], seed, most, advance)  # first: how long they take is not known before
             solved._by_subsets(few, costs[0], advance)
-            solved._by_search(many, costs[1], seed, most, advance)
         return solved
 
     def _by_subsets(self, chosen: Nodes, cost: Nodes, told: Stage) -> None:

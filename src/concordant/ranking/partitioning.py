@@ -24,6 +24,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
+from concordant.progress import Stage
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.instability import Instability, Kind, Units, instability, whitener
 from concordant.ranking.scores import Scores
@@ -150,6 +151,16 @@ def _numbers(labels: list[Any]) -> NDArray[np.float64] | None:
     return values if np.isfinite(values).all() else None
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """A group that is not tested yet."""
+
+    size: int
+    """Distinct judgments."""
+    times: int
+    """How often its judgments may be divided."""
+
+
 @dataclass(eq=False)
 class Growth:
     prefs: Preferences
@@ -162,13 +173,19 @@ class Growth:
     alpha: float
     least: int
     seed: int
+    told: Stage
     groups: list[Group] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _ahead: list[_Ahead] = field(default_factory=list)
+    _rate: float = 0.0
+    """Seconds that the last test took for each distinct judgment."""
 
     def grow(self, rows: Ints, parent: int | None, values: Mapping[str, Values], depth: int) -> None:
         """Test the judgments of one group, add it to the groups, divide it, and go on with the parts."""
         number, judgments = len(self.groups) + 1, int(self.prefs.count[rows].sum(dtype=np.int64))
+        since = self.told.seconds
         tests, found = self._tests(rows), None
+        self._rate = (self.told.seconds - since) / max(len(rows), 1)
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
         if tried:
@@ -185,9 +202,22 @@ class Growth:
         self.groups.append(
             Group(number, parent, judgments, clusters, tuple(tests), divided_by, why, self._kept(rows), values)
         )
-        if found is not None:
-            for side, there in found.sides(values.get(found.property.name)):
-                self.grow(rows[side], number, {**values, there.property: there}, depth - 1)
+        sides = [] if found is None else [*found.sides(values.get(found.property.name))]
+        self._ahead += [self._here(rows[side], depth - 1) for side, _ in reversed(sides)]
+        self._foresee()
+        for side, there in sides:
+            self._ahead.pop()
+            self.grow(rows[side], number, {**values, there.property: there}, depth - 1)
+
+    def _foresee(self) -> None:
+        """Say how long it takes where nothing may be divided any more; before, nobody knows what the tests will say."""
+        if not any(one.times for one in self._ahead):
+            left = self._rate * sum(one.size for one in self._ahead)
+            self.told.foresee(left, left)
+
+    def _here(self, rows: Ints, depth: int) -> _Ahead:
+        most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
+        return _Ahead(len(rows), depth if most >= 2 else 0)
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""

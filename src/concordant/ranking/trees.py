@@ -270,8 +270,8 @@ def ranking_tree(
         if name not in {one.name for one in properties}
     }
     least = 10 * len(prefs.items) if min_judgments is None else whole_number(min_judgments, "min_judgments", least=1)
-    grown = Growth(prefs, member, curvature, options, properties, ways, float(alpha), least, seed)
-    with stage("groups"):
+    with stage("groups") as told:
+        grown = Growth(prefs, member, curvature, options, properties, ways, float(alpha), least, seed, told)
         grown.grow(np.arange(prefs.distinct), None, {}, depth)
     names_of = tuple(one.name for one in properties)
     notes = (*prefs.notes, *dict.fromkeys(grown.notes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from concordant.apps.commands.options import CompareOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
+from concordant.apps.commands.plans import of_boards
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.saying import one_line
@@ -107,7 +109,7 @@ def _of_saved(options: CompareOptions, saved: list[pa.Table | None]) -> tuple[Bo
     names, said = (options.log, str(options.new)), list[str]()
     for at, name in enumerate(names):
         if saved[at] is None:
-            board, told = board_of(options, log=name)
+            board, told = board_of(options, log=name, plan=of_boards(options, 0.0))
             saved[at], said = board.to_arrow(), list(remarks(board))
             tell(told)
     with Progress(options.quiet, "comparing"):
@@ -124,8 +126,12 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
                 f"--with {options.against}: a day of the log, beside another one (--as-of); two logs, or rankings, are "
                 "both named without it"
             )
-        return board_of(options), board_of(options, as_of=options.against)
-    return board_of(options), board_of(options, log=options.new)
+        old = board_of(options, plan=of_boards(options, 1.0))
+        return old, board_of(options, as_of=options.against, plan=of_boards(options, 0.0))
+    new = str(options.new)
+    sizes = [float(os.path.getsize(one)) if os.path.isfile(one) else 1.0 for one in (options.log, new)]
+    old = board_of(options, plan=of_boards(options, sizes[1] / max(sizes[0], 1.0)))
+    return old, board_of(options, log=new, plan=of_boards(options, 0.0))
 
 
 def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:
@@ -144,10 +150,10 @@ def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:
     else:
         wanted = (partial(_before, str(since)), lambda value: not _before(str(since), value))
         names = [f"{by} before {since}", f"{by} from {since}"]
-    boards = []
+    boards: list[Board] = []
     for name, keeps in zip(names, wanted, strict=True):
         part = partial(divided, by=by, kept=keeps, more=options.cluster)
-        board, told = board_of(options, by=by, part=part)
+        board, told = board_of(options, by=by, part=part, plan=of_boards(options, 1.0 - len(boards)))
         if not len(board):
             raise UsageError(f"no judgments with {name}")
         boards.append((board, [f"{name}: {line}" for line in told]))

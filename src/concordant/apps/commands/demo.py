@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import kendalltau
 
+from concordant.apps.commands.durations import showing
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.options import DemoOptions, command_of
 from concordant.apps.commands.output import output_folder, put_file, write
@@ -29,7 +30,7 @@ def demo(options: DemoOptions) -> None:
     """Rank people's votes and GPT-4's, compare them, write tables and a page."""
     seed, output = options.seed, options.output
     folder = output_folder(output)
-    with Progress(options.quiet, "ranking models, people and GPT-4 beside each other"):
+    with Progress(options.quiet, what := "ranking models, people and GPT-4 beside each other", showing(what)):
         people, gpt4 = _votes("crowd-comparisons.csv", cluster="worker"), _votes("gpt4-crowd-comparisons.csv")
         overall = rank(people.pool(), seed=seed)
         by_prompt = rank(people, seed=seed)

@@ -22,7 +22,7 @@ def doctor(options: DoctorOptions) -> None:
     output = options.output
     if output is not None:
         check_output(output, options.file, "the file", endings=(".json",))
-    with Progress(options.quiet, what := f"looking at {options.file}", looking(what, options.file)):
+    with Progress(options.quiet, f"looking at {options.file}", looking(options.file)):
         seen = examine(options.file, list(COMMANDS), lambda name: command_of(name).option)  # type: ignore[attr-defined]
     if output is not None and seen.usable:
         write_json(seen.to_dict(), output)

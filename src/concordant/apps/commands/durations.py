@@ -21,7 +21,7 @@ from concordant.preferences.preferences import Lists, Preferences
 from concordant.progress import Cost
 
 READING: dict[str, Cost] = {
-    "counting rows": lambda k: 1.55e-7 * k["rows"] + 2.5e-7 * k["distinct"],
+    "counting rows": lambda k: 1.35e-7 * k["rows"] + 2.5e-7 * k["distinct"],
     "checking rows": lambda k: 3e-8 * k["distinct"] * ("entries" not in k),
     "checking lists": lambda k: 1.2e-6 * k["rows"] * ("entries" in k),
     "adding up judgments": lambda k: 1.2e-7 * k["distinct"],
@@ -112,24 +112,34 @@ def ranking_scores(path: str) -> dict[str, Cost]:
     return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * cells}
 
 
-def moving(what: str, path: str, each: float = 2e-7) -> dict[str, Cost]:
+def moving(what: str, path: str, each: float) -> dict[str, Cost]:
     """Return the one piece of what reads or writes all of a store: as long as that is large."""
     size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
     return {one_line(what): lambda _: 0.05 + each * size}
 
 
-def looking(what: str, file: str) -> dict[str, Cost]:
-    """Return the one piece of ``doctor``: the rows of a log are counted three times, and some of them read."""
-    row = 1.7e-7 if file.lower().endswith(".parquet") else 5.5e-7
-    return {one_line(what): lambda k: 0.3 + row * k["rows"] + 7e-7 * k["distinct"]}
+def looking(file: str) -> dict[str, Cost]:
+    """Return the pieces of ``doctor``: a log is read, all its columns are looked at, then those of judges and times."""
+    first, every, one = (2e-8, 1.1e-7, 1.2e-8) if file.lower().endswith(".parquet") else (1.3e-7, 3.2e-7, 1e-7)
+    return READING | {
+        "counting rows": lambda k: 0.05 + first * k["rows"] + 5e-7 * k["distinct"],
+        "looking at columns": lambda k: 0.05 + every * k["rows"] + 1.2e-7 * k["distinct"],
+        "counting by columns": lambda k: 0.02 + one * k["rows"],
+    }
+
+
+def unknown(_: Mapping[str, float]) -> float:
+    """The cost of a piece of which only its own steps tell how long it takes."""
+    raise KeyError("how long it takes")
+
+
+def showing(what: str) -> dict[str, Cost]:
+    """Return the one piece of ``demo``, whose votes are always the same."""
+    return {what: lambda _: 4.6}
 
 
 def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
     """Return the pieces of ``reproduce``: how long an experiment takes only its own steps tell; its figure is drawn."""
-
-    def unknown(_: Mapping[str, float]) -> float:
-        raise KeyError("how long it takes")
-
     return {what: cost for name in experiments for what, cost in ((name, unknown), (f"drawing {name}", lambda _: 0.8))}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +16,7 @@ from concordant.io.ingest import Store
 from concordant.io.intake import Taken
 from concordant.io.noted import READ
 from concordant.preferences.notes import Note
+from concordant.progress import Cost
 from concordant.record import nothing_new
 
 MANY = 1_000_000
@@ -36,13 +37,14 @@ def ingest(options: IngestOptions) -> None:
     def named(at: int) -> str:
         return one_line(f"taking in {logs[at]}{f' ({at + 1:,} of {len(logs):,})' if len(logs) > 1 else ''}")
 
-    plan = ingesting(logs, named)
+    plan: Mapping[str, Cost] | None = ingesting(logs, named)
     for number, log in enumerate(logs, 1):
         noted: set[Any] = set()
         each = store.ingest_days(log, **reading)
         while True:
-            with Progress(options.quiet, named(number - 1), plan if number == 1 else None):
+            with Progress(options.quiet, named(number - 1), plan):
                 taken = next(each, None)
+            plan = None  # it is that of all logs, and of all days of each
             if taken is None:
                 break
             facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from concordant.apps.commands.durations import READING, cells_of
+from concordant.apps.commands.durations import READING, cells_of, unknown
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
-from concordant.progress import Cost
+from concordant.progress import PART, Cost
 from concordant.ranking.intervals import CHEAP, FEWEST
+from concordant.ranking.lack_of_fit import FIRST, SIGNED, THEN
 from concordant.ranking.structures import STRUCTURES
 
 Known = Mapping[str, float]
@@ -39,6 +40,26 @@ def _programs(k: Known) -> float:
     return float(0.9 * (pairs * -math.expm1(-k["distinct"] / pairs)) ** 2)
 
 
+def _sandwich(k: Known) -> float:
+    """What clusters add to intervals: of each its items by each other (``ranking.standard_errors``)."""
+    if not k["clusters"]:
+        return 0.0
+    judged, size = k["distinct"] / max(k["queries"], 1.0), k["nodes"] / max(k["queries"], 1.0)
+    clusters = max(min(k["clusters"], judged), 1.0)
+    items = -size * math.expm1(-2 * judged / max(clusters * size, 1.0))
+    return float(1.6e-9 * k["queries"] * clusters * items**2)
+
+
+def _signs(k: Known) -> float:
+    """What clusters add to the test of a fit: as many random signs of each as are drawn (``ranking.lack_of_fit``)."""
+    if not k["clusters"]:
+        return 0.0
+    judged = max(k["distinct"] / max(k["queries"], 1.0), 1.0)
+    times = min(FIRST + THEN, SIGNED / judged)
+    drawn = -times * k["clusters"] * math.expm1(-judged / k["clusters"]) if times >= FIRST else 0.0
+    return float(3e-8 * k["queries"] * drawn + 1.3e-9 * _power(k, 3))
+
+
 def _several(k: Known) -> bool:
     """Whether queries are ranked some at a time, which says how long the others take."""
     return k["distinct"] > SMALL and k["queries"] > 1
@@ -48,6 +69,7 @@ def _rank(options: Any) -> dict[str, Cost]:
     """A ranking: of many queries block by block, else its scores, its replicates, its ranks."""
     member = STRUCTURES.get(options.structure or "bradley-terry")
     sure, asked = options.interval != "none", options.interval == "bootstrap"
+    expects = member is None or bool(member.expects)
     usual = sure and not asked and member is not None and member.curvature is None and member.reads != "exposures"
 
     def drawn(k: Known) -> float:
@@ -55,10 +77,10 @@ def _rank(options: Any) -> dict[str, Cost]:
         return float(options.replicates if asked else min(affordable, options.replicates))
 
     def scores(k: Known) -> float:
-        return 0.02 + 2e-8 * k["distinct"] + 2.5e-10 * _power(k, 3)
+        return 0.02 + 2e-8 * k["distinct"] + 1.6e-10 * _power(k, 3)
 
     def intervals(k: Known) -> float:
-        return (sure and not drawn(k)) * (0.03 + 8e-8 * k["distinct"] + 2e-10 * _power(k, 3))
+        return (sure and not drawn(k)) * (0.03 + 8e-8 * k["distinct"] + 8e-11 * _power(k, 3) + _sandwich(k))
 
     def replicates(k: Known) -> float:
         each = 2.4e-7 if options.structure not in (None, "bradley-terry") else 7e-8 if "entries" in k else 0.0
@@ -66,15 +88,15 @@ def _rank(options: Any) -> dict[str, Cost]:
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        return 0.03 + (2e-7 if "entries" in k else 4e-8) * k["distinct"]
+        return 0.03 + (2e-7 if "entries" in k else 4e-8) * k["distinct"] + _signs(k)
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
 
     def whole(k: Known) -> float:
         each = 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
-        apart = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"])
-        return each + apart + replicates(k) + ranks(k)
+        apart = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
+        return each + apart + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
 
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if _several(k) else cost(k)
@@ -82,12 +104,13 @@ def _rank(options: Any) -> dict[str, Cost]:
     pieces = {"scores": alone(scores), "bootstrap": alone(replicates), "rank intervals": alone(ranks)}
     if not asked and not usual:
         pieces = {"scores": alone(scores), "intervals": alone(intervals)}
-    if member is None or member.expects:
+    if expects:
         pieces["fit of the model"] = alone(test)
     pieces["ranking queries"] = lambda k: whole(k) if _several(k) else 0.0
     if sure:
         pieces["ranking queries > bootstrap"] = lambda k: replicates(k) if _several(k) else 0.0
-    pieces["abilities over time"] = lambda k: 1e-5 * k["distinct"] if options.moving else 0.0
+    if options.moving:  # how many steps that takes nobody knows
+        pieces = {"ranking over time": unknown}
     return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
 
 
@@ -100,15 +123,28 @@ def _compare(options: Any) -> dict[str, Cost]:
     return _rank(options) | {"comparing": comparing}
 
 
+def of_boards(options: Any, other: float) -> dict[str, Cost]:
+    """The ranking of one of two boards that are compared; ``other``: how large the one is that comes after it."""
+    pieces = READING | _rank(options)
+
+    def again(k: Known) -> float:
+        return other * sum(cost(k) for name, cost in pieces.items() if PART not in name)
+
+    def comparing(k: Known) -> float:
+        return 0.2 + (2.5e-6 if k["clusters"] else 2e-6) * k["distinct"] + 1e-9 * _power(k, 3)
+
+    return pieces | {"the other board": again, "comparing": comparing}
+
+
 def _audit(options: Any) -> dict[str, Cost]:
     """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
     drawn = options.replicates
     parts: dict[str, Cost] = {
-        "cycles": lambda k: 0.4 + 3e-8 * _power(k, 3),
-        "best orders": lambda k: 0.05 + 5e-8 * _power(k, 3),
+        "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3),
+        "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3),
         "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
-        "held-out judgments": lambda k: bool(drawn) * (0.2 + 7e-7 * _power(k, 3)),
-        "sampling noise": lambda k: drawn * 2.4e-7 * _power(k, 2),
+        "held-out judgments": lambda k: bool(drawn) * (0.15 + 1e-6 * _power(k, 3)),
+        "sampling noise": lambda k: drawn * (2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])),
         "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
     }
 
@@ -146,14 +182,14 @@ def _fit(options: Any) -> dict[str, Cost]:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.3 + 3e-5 * k["distinct"]}
+        return pieces | {"learning": lambda k: 0.5 + 4e-6 * k["distinct"] + 4.5e-6 * cells}
     if options.loss not in (None, "gain-regression"):
         return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
     if chosen:
         pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
     else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 1.75e-5 * k["distinct"]}
-        pieces |= {"gate: folds": lambda k: 0.4 + 8.5e-6 * k["distinct"]}
+        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 3.6e-4 * k["distinct"] ** 0.73}
+        pieces |= {"gate: folds": lambda k: 0.3 + 8.5e-6 * k["distinct"]}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
 
 
@@ -171,23 +207,36 @@ def _camps(options: Any) -> dict[str, Cost]:
     return {"numbers of camps": searching, "finding the camps": lambda k: 0.05 + 4e-6 * k["distinct"]}
 
 
+def _explain(options: Any) -> dict[str, Cost]:
+    """Fits of all judgments, most of them to find the spread of the items."""
+    cells, fits = cells_of(options.features), 1.0 if options.effects == "random" and options.spread is None else 0.12
+
+    def explaining(k: Known) -> float:
+        width = cells / max(k["nodes"], 1.0)
+        return float(0.05 + fits * ((2e-5 + 1.6e-6 * width) * k["distinct"] + 2.2e-8 * _power(k, 3)))
+
+    return {"explaining": explaining, "explaining > spread of the items": lambda k: 0.84 * explaining(k)}
+
+
 PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "RankOptions": _rank,
     "CompareOptions": _compare,
     "AuditOptions": _audit,
     "ReportOptions": _report,
     "FitOptions": _fit,
-    "TreeOptions": lambda _: {"dividing": lambda k: 0.1 + 1e-6 * k["distinct"]},
+    "TreeOptions": lambda _: {"groups": unknown},  # how often they are divided, the tests say
     "JudgesOptions": lambda _: {
         "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
     },
     "CampsOptions": _camps,
-    "ExplainOptions": lambda _: {
-        "explaining": lambda k: 0.1 + 5e-7 * k["distinct"] + 2.3e-7 * _power(k, 3),
-        "explaining > spread of the items": lambda k: 0.05 + 2.3e-7 * _power(k, 3),
+    "ExplainOptions": _explain,
+    "LookOptions": lambda one: {
+        "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"],
+        "scores": lambda k: 0.02 + 2e-7 * k["distinct"],
+        "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.2e-10 * _power(k, 3),
+        "pairs to ask": lambda k: min(one.ask, 1000) * (1.8e-9 * _power(k, 2) + 2.8e-8 * k["nodes"]),
     },
-    "LookOptions": lambda _: {"looking": lambda k: 0.05 + 5e-6 * _power(k, 2)},
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
         "ordering": lambda k: 0.4 + 1.1e-9 * k.get("ordering", _orders(k)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +42,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.preferences.windows import Window, untimed
+from concordant.progress import Cost
 from concordant.ranking import rank as ranking
 from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
@@ -146,12 +147,13 @@ def board_of(
     by: str | None = None,
     part: Callable[[Preferences], Preferences] | None = None,
     as_of: str | None = None,
+    plan: Mapping[str, Cost] | None = None,
 ) -> tuple[Ranking, list[str]]:
     """Read the log and rank it; also what is to be said of it, on a terminal said before it is ranked.
 
     Of runs, reciprocal rank fusion reads what is there: what a list leaves out comes last by itself. ``log``: another
     than that of the options; ``part``: what is ranked of it, once it is read with another column ``by`` of clusters;
-    ``as_of``: another day than that of the options.
+    ``as_of``: another day than that of the options; ``plan``: another than that of the options.
     """
     quiet, name, how = options.quiet, structure_of(options, runs), asked(options)
     earlier = _earlier(options.start)
@@ -166,7 +168,7 @@ def board_of(
     days = Window(**wanted)
     if days and runs:
         raise UsageError(f"{named}: runs are of no day; leave out --as-of, --since and --last")
-    with Progress(quiet, f"reading {named}", plan_of(options)):
+    with Progress(quiet, f"reading {named}", plan_of(options) if plan is None else plan):
         if runs and name == "rrf" and reads["unranked"] is None:
             del reads["unranked"]
             pool = reads.pop("pool")

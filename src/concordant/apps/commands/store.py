@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from concordant.apps.commands.durations import moving
+from concordant.apps.commands.durations import ingesting, moving
 from concordant.apps.commands.ingest import said
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
 from concordant.apps.commands.progress import Progress
@@ -105,7 +105,7 @@ def replace(options: ReplaceOptions) -> None:
     reading = asked_of(options)
     del reading["unranked"], reading["pool"]
     options.settle()
-    with Progress(options.quiet, f"taking in {options.log}"):
+    with Progress(options.quiet, what := f"taking in {options.log}", ingesting([options.log], lambda _: what)):
         taken = Store(options.file).replace(
             options.log, batch=options.batch, number=options.number, day=options.day, wait=options.wait, **reading
         )
@@ -118,7 +118,7 @@ def forget(options: ForgetOptions) -> None:
     """Forget people or votes; say how much that was."""
     store = Store(options.file)
     ids = [*options.id, *([] if options.ids is None else ids_in(Path(options.ids), store.info()))]
-    with Progress(options.quiet, f"forgetting in {options.file}"):
+    with Progress(options.quiet, what := f"forgetting in {options.file}", moving(what, options.file, 1.4e-7)):
         taken = store.forget(*options.cluster, ids=ids or (), wait=options.wait)
     what = (
         f"{counted(taken, 'judgments')} forgotten"
@@ -158,7 +158,7 @@ def _copied(made: Copied) -> str:
 def verify(options: StoreOptions) -> None:
     """Read everything; say that all is well, and what lies about."""
     file = options.file
-    with Progress(options.quiet, what := f"verifying {file}", moving(what, file)):
+    with Progress(options.quiet, what := f"verifying {file}", moving(what, file, 1.1e-7)):
         found = Store(file).verify()
     size = f"{counted(found.segments, 'segments')}, {found.bytes:,} bytes"
     held = f"{counted(found.judgments, 'judgments')} of {counted(found.batches, 'logs')}"
@@ -187,7 +187,8 @@ def export(options: StoreExportOptions) -> None:
     check_output(output, file, "the store")
     store, listed = Store(file), str(beside(Path(output)))
     check_output(listed, file, "the store")
-    with Progress(options.quiet, f"writing {output}"):
+    each = 1.4e-7 if output.lower().endswith(".parquet") else 2e-7
+    with Progress(options.quiet, what := f"writing {output}", moving(what, file, each)):
         left_out = store.export(output)
     facts = store.info().facts
     asked = [] if facts.clusters is None else ["--cluster cluster"]

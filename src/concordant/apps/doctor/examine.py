@@ -35,6 +35,7 @@ from concordant.preferences.lists import UNITS
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.values import decode
+from concordant.progress import stage
 
 KINDS = {
     "comparisons": "votes between two items",
@@ -222,7 +223,8 @@ class _Look:
             seen.found.append(("columns", ", ".join(f"{role}: {shown(name)}" for role, name in roles.items())))
         pooled = self.described(prefs)
         if looks is not None:
-            seen.found += said_of(looks, seen.numbers)
+            with stage("counting by columns"):
+                seen.found += said_of(looks, seen.numbers)
         seen.supports, stops = supports(prefs.pool() if pooled else prefs, seen.numbers)
         seen.stops += stops
         seen.usable = not stops
@@ -356,7 +358,8 @@ class _Look:
     def looked(self, log: Log, used: Sequence[str] = ()) -> Looks | None:
         """Look at the columns of a table; where that fails, say so."""
         try:
-            return looks_of(log, used)
+            with stage("looking at columns"):
+                return looks_of(log, used)
         except (library.Error, MemoryError) as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
             self.seen.notes.append(

@@ -404,7 +404,7 @@ def report(
     if column is not None and annotators is None and prefs.clusters is None:
         raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
     known = ReportInputs(prefs, _pairs(prefs))
-    with stage("making the report", 6) as advance:
+    with stage("making the report", 6, even=False) as advance:
         known.learned = learned(prefs, features, model, seed=seed)
         advance()
         known.groups = query_groups(prefs, structure, how)
