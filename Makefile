@@ -31,7 +31,7 @@ demo: $(VENV)/.base-stamp
 
 test: $(VENV)/.test-stamp
 	@sh tools/chromium.sh
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS)
 
 fuzz: $(VENV)/.test-stamp
 	$(BIN)/python tests/fuzz.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
@@ -42,11 +42,11 @@ test-connect: $(VENV)/.test-stamp
 # without TRL, which wants a later Arrow; its tests skip
 test-lowest: .venv-lowest/.stamp
 	@sh tools/chromium.sh
-	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS) --dist loadgroup
+	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n $(JOBS)
 
 test-newest: .venv-newest/.stamp
 	@sh tools/chromium.sh
-	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n $(JOBS) --dist loadgroup
+	$(ONE_THREAD) .venv-newest/bin/python -m pytest -n $(JOBS)
 
 check: $(VENV)/.test-stamp
 	$(BIN)/ruff format --check .

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sklearn.base  # rankers are its estimators in a process that has loaded it
 from hypothesis import HealthCheck, core, settings
 from packaging.version import Version
 
+from dealing import Dealing
 from seeds import GIVEN, seed
 from spark_session import spark
 
@@ -54,6 +56,11 @@ FIRST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((place for place, name in enumerate(FIRST) if name in item.nodeid), len(FIRST)))
+
+
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is nothing to deal
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealing:
+    return Dealing(config, log)
 
 
 def pytest_report_header() -> str:

@@ -62,7 +62,8 @@ alone = [
     ),  # PySpark 4.1 leaves closing to the collector
 ]
 """Marks of tests that start a Spark of their own, in a process of its own."""
-spark_tests = [pytest.mark.xdist_group("spark"), *alone]  # one JVM, in one process
+spark_tests = [*alone]
+"""Marks of tests on the one Spark of their process."""
 
 
 CONNECT = os.environ.get("CONCORDANT_SPARK") == "connect"

@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent
 VOTES = "winner,loser\na,b\nb,a\na,c\nb,c\nc,b\na,b\n"
 FEATURES = "item,x,y\na,1,0.5\nb,2,-1\nc,0,3\n"
 PIP = [sys.executable, "-m", "pip", "install", "-q", "--no-compile"]
-pytestmark = pytest.mark.xdist_group("distribution")
 
 
 def run(*command: object, cwd: Path, status: int = 0) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,6 @@ from concordant.apps.report.report import page
 from report_pages import HOSTILE, full_data, report_data, view_data
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (tools/chromium.sh gets it)")
-pytestmark = [pytest.mark.xdist_group("browser")]
 
 SECTIONS = (
     "ranking",

@@ -36,7 +36,6 @@ from serve_faults import trial
 ITEMS = {"item": ["a", "b", "c"], "length": [1.0, 1.1, 3.0]}
 SCORED = {"items": ["a", "b"]}
 POST = b"POST /rank HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-pytestmark = pytest.mark.xdist_group("serve")
 
 
 @pytest.fixture(scope="module")

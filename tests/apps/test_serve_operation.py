@@ -27,7 +27,6 @@ from running import exit_status
 from seeds import seed
 
 ITEMS = {"item": ["a", "b", "c"], "length": [1.0, 1.1, 3.0]}
-pytestmark = pytest.mark.xdist_group("serve")
 
 
 def fitted(wins: str) -> EdgeRanker:

@@ -39,7 +39,6 @@ def _hosts() -> bool:
 
 pytestmark = [
     *alone,
-    pytest.mark.xdist_group("speculation"),  # one process makes what all of them look at
     pytest.mark.skipif(not _hosts(), reason="two hosts are 127.0.0.2 and 127.0.0.3, as on Linux"),
 ]
 

@@ -331,11 +331,6 @@ class WithCoefficients(Known):
         names = tuple(sorted(names))
         return cls(shares, structure, options, by=by, names=names, ties=options.get("ties", "half"), facts=facts)
 
-    def ranked(self, asked: Mapping[str, Any]) -> Ranking:
-        """The ranking, its notes those on this query. Errors: TooMuch; as of ``rank``."""
-        board = super().ranked(asked)
-        return replace(board, notes=tuple([note for note in board.notes if getattr(note, "code", "") != "clusters"]))
-
     def said(self, board: Ranking) -> list[str]:
         """How a ranking was made, and the coefficients, which its table does not have."""
         by, shares = self.by, self.shares
