@@ -256,7 +256,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
     asked: list[dict[str, Any]] = [{"target": "ndcg@3"}, {"order": 5}, {"gain": "2^s-1"}, {"structure": "auto"}]
     for params in asked:
-        said = r"query 'large' has \d+ distinct judgments.*a linear scorer is fitted by the aggregation that is taken"
+        said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted by the aggregation that is taken"
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)
