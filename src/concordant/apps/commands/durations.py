@@ -146,7 +146,7 @@ def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
 def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:
     """Return the pieces of taking in logs, one after the other; of several each takes as long as it is large."""
     if len(logs) == 1:
-        return READING | {"writing judgments": lambda k: 1.2e-7 * k["distinct"]}
+        return READING | {"writing judgments": lambda k: 0.9e-7 * k["distinct"]}
     sizes = [float(os.path.getsize(log)) if os.path.isfile(log) else 0.0 for log in logs]
 
     def taking(size: float) -> Cost:

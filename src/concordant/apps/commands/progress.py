@@ -20,7 +20,7 @@ BRIEF = 0.3
 """Seconds of a piece of work before which it is not shown."""
 EVERY = 1.0
 """Seconds between lines of JSON, at least."""
-PACE = 0.93
+PACE = 0.88
 """What a second of the plans takes: they were taken on a busy machine, and on an idle one all is sooner."""
 LEAST = 1.0
 """The least time that is said to be left: a second or less is one statement."""
