@@ -125,7 +125,7 @@ def notes_of(board: cc.Ranking) -> list[str]:
 @pytest.mark.parametrize("case", CASES)
 def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     log, options = CASES[case]
-    if not direct:  # as of so many items that no matrix of them is made
+    if not direct:  # as of so many items that no matrix of them is made, or solved as it is
         monkeypatch.setattr(coefficients_, "DIRECT", 0)
     whole = cc.rank(cc.read(log, **reading(log)), **options)
     found = of(log, shares, options, monkeypatch)
@@ -134,9 +134,21 @@ def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, mon
     assert {*board.coefficients} == {*whole.coefficients}
     assert notes_of(board) == notes_of(whole)
     for name in ("home", "length"):
-        assert name not in log or f"{name} {whole.coefficients[name][0]:.6g} " in " ".join(found.said(board))
+        assert name not in log or f"coefficient {name}: {whole.coefficients[name][0]:.4g} ±" in " ".join(
+            found.said(board)
+        )
     few = {**without(options, "level", "quasi"), "interval": "none"}
     agrees(found.ranked(few), cc.rank(cc.read(log, **reading(log)), **few))
+
+
+def test_without_a_matrix_shares_are_asked_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coefficients_.ValuedPairs, "cells", lambda *_: coefficients_.Cells(None))
+    for log, options in (CASES["ties have a weight"], CASES["no prior"]):
+        asked = {**options, "interval": "none"}
+        board = of(log, 3, asked, monkeypatch).ranked(asked)
+        agrees(board, cc.rank(cc.read(log, **reading(log)), **asked))
+        with pytest.raises(TooMuch):
+            of(log, 3, options, monkeypatch).ranked({**options, "interval": "hessian"})
 
 
 def test_a_difference_of_properties_of_items_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +232,7 @@ def test_spark(
     assert found.interval == interval
     agrees(found, whole, 1e-8)
     said = " ".join(found.notes)
-    assert "query 'large': coefficients home" in said
+    assert "query 'large': coefficient home: " in said
     assert f"divided among tasks by {'who made them' if people else 'their rows'}" in said
 
 

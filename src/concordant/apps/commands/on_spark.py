@@ -34,7 +34,7 @@ from concordant.apps.spark.frames import HERE, JudgedQueries, Table
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
-from concordant.errors import ConcordantError, InputError, UsageError
+from concordant.errors import ConcordantError, InputError, UsageError, counted
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.lakes import Several
@@ -82,7 +82,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             raise InputError(problems(judged.name, refused))
         said = [f"skipped: {problems(judged.name, skipped)}"] if skipped else []
         if not quiet:
-            said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {judged.buckets:,} tasks on Spark")
+            said.append(f"{log}: {judged.kind}, {judged.total:,} rows, {counted(judged.buckets, 'tasks')} on Spark")
         with Progress(quiet, "ranking queries"):
             try:
                 board, number, notes = _ranked(judged, structure, asked, output)

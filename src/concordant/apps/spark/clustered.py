@@ -154,6 +154,8 @@ class ByClusters:
     passes: int = 0
     columns: tuple[str, ...] = ("cluster",)
     """Of clusters; without any judgments lie in any share."""
+    named: bool = True
+    """Whether the log names its queries."""
     divide: Callable[[int], tuple[DataFrame, int, int]] | None = None
     """Divide the query by another of these columns."""
     others: dict[int, ByClusters] = field(default_factory=dict)
@@ -169,7 +171,7 @@ class ByClusters:
             return shared_out(judged, label, _same, *(fn.col(f"`{role}`") for role in roles))
 
         named = judged.checks.layout.clusters if len(every) > 1 else ("cluster",)[: len(every)]
-        self = cls(*divide(0), judged.most, columns=named, divide=divide)
+        self = cls(*divide(0), judged.most, columns=named, named=label is not None, divide=divide)
         try:
             if every:
                 self.look()
@@ -215,7 +217,7 @@ class ByClusters:
         whose = counted(self.clusters, "clusters")
         if clustered:
             notes.append(alike(self.columns, self.numbers))
-        label = board.queries[0] if len(board.queries) else ""
+        label = board.queries[0] if self.named and len(board.queries) else ""
         what = f"query {label!r}" if label not in (None, "") else "the log"
         said = f"{what}: {counted(self.judgments, 'judgments')} of {whose}, divided among tasks by who made them"
         notes.append(

@@ -188,7 +188,6 @@ class _Differences:
     """How covariates lie to the incidence B of pairs and items: BᵀB, its diagonal, and Bᵀz; or, less Bx, zᵀz."""
 
     scale: Floats
-    whole: bool
     x: Floats | None = None
 
     def __call__(self, share: ValuedPairs) -> Sums:
@@ -201,7 +200,7 @@ class _Differences:
         one = np.ones(len(z))
         found = Sums(degree=share.spread(graphs.add_to_nodes(one, one)))
         found["pull"] = share.spread(np.column_stack([graphs.add_to_nodes(column, -column) for column in z.T]))
-        return Sums(found | ({"cells": share.cells(one)} if self.whole else {}))
+        return Sums(found | {"cells": share.cells(one)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,12 +234,16 @@ class _Touching:
 
 # -- on the driver -------------------------------------------------------------------------------------------------
 class _System(SummedSystem):
-    """Newton's equations of scores and coefficients; with few items they are solved as they are."""
+    """Newton's equations of scores and coefficients; with few items they are solved as they are.
+
+    With more the shares send their matrix nevertheless, while it is small enough, so that conjugate gradients ask no
+    share for a product.
+    """
 
     def __init__(self, problem: Problem, shares: Divided, point: Point) -> None:
         super().__init__(problem)
         self.shares, self.point = shares, point
-        self.whole = problem.nodes <= DIRECT
+        self.whole = True
 
     def evaluate(self, s: Floats, b: Floats) -> None:
         System.evaluate(self, s, b)  # without pairs: the prior alone
@@ -250,6 +253,7 @@ class _System(SummedSystem):
         self.diagonal, self.border = found["degree"] + self.problem.prior, found["border"]
         self.corner = found["corner"][None, :, :]
         self.cells = found["cells"].matrix if self.whole else None
+        self.whole = self.cells is not None
         self.settle()
 
     def image(self, xs: Floats) -> Floats:
@@ -272,9 +276,9 @@ class _System(SummedSystem):
 
     def _solved(self, right: Floats, extras: int) -> Floats | None:
         """Newton's equations with so many of the coefficients; None where there is no matrix, or it has no factor."""
-        if self.cells is None:
-            return None
         component, nodes = self.problem.component, self.problem.nodes
+        if self.cells is None or nodes > DIRECT:
+            return None
         matrix = np.zeros((nodes + extras,) * 2)
         matrix[:nodes, :nodes] = self.cells.toarray()
         matrix[np.arange(nodes), np.arange(nodes)] = self.diagonal
@@ -320,7 +324,7 @@ class WithCoefficients(Known):
     @classmethod
     def of(cls, by: ByClusters, structure: Any, options: Mapping[str, Any], names: tuple[str, ...]) -> Self | None:
         """Learn what connects the items, and what there is of outcomes; None without judgments."""
-        shares = Divided(changed(by.frame, ValuedPairs.of), by.shares, by.tasks)
+        shares = Divided(changed(by.frame, ValuedPairs.of), by.shares, by.tasks, named=by.named)
         try:
             if not shares.look():
                 return None
@@ -335,15 +339,13 @@ class WithCoefficients(Known):
         """How a ranking was made, and the coefficients, which its table does not have."""
         by, shares = self.by, self.shares
         found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
-        held = {name: (board.coefficients[name][0], board.coefficients.get(f"s.e. of {name}")) for name in self.names}
-        if self.ties == "davidson":
-            held["ties (log ν)"] = board.coefficients["ties"][0], board.coefficients.get("s.e. of ties")
-        each = [
-            f"{name} {x:.6g}" + ("" if error is None else f" ± {error[0]:.3g}") for name, (x, error) in held.items()
-        ]
+        names = [*self.names, *(["ties"] if self.ties == "davidson" else [])]
+        held = [(name, board.coefficients[name][0], board.coefficients.get(f"s.e. of {name}")) for name in names]
+        prefix = f"{shares.what}: " if shares.named else ""
+        for name, value, error in held:
+            with_error = "" if error is None else f" ± {error[0]:.4g}"
+            found.append(f"{prefix}coefficient {'log ν of ties' if name == 'ties' else name}: {value:.4g}{with_error}")
         of, number = f" of {counted(by.clusters, 'clusters')}" if by.clusters else "", by.passes + shares.passes
-        if each:
-            found.append(f"{shares.what}: coefficients {', '.join(each)}{' (± standard error)' * ('±' in each[0])}")
         return [
             *found,
             f"{shares.what}: {counted(shares.judgments, 'judgments')}{of}, divided among tasks by "
@@ -462,29 +464,30 @@ class WithCoefficients(Known):
 
     def _undetermined(self, scale: Floats) -> Flags:
         """Which coefficients the prior decides, as ``scores.undetermined`` says of judgments that are all here."""
-        shares, whole = self.shares, len(self.shares.items) <= DIRECT
-        found = shares.sums(_Differences(scale, whole))
-        component, cells = shares.links.component, found["cells"].matrix if whole else None
-        if cells is not None:
+        shares = self.shares
+        found = shares.sums(_Differences(scale))
+        component, cells = shares.links.component, found["cells"].matrix
+        if cells is not None and len(component) <= DIRECT:
             matrix = cells.toarray() + (component[:, None] == component)
             x = np.linalg.solve(matrix + np.diag(np.diagonal(matrix) == 0), found["pull"])
         else:
             one = np.zeros(len(component), np.int64)
-            image = partial(self._image, None)
+            image = self._image if cells is None else cells.__matmul__
             columns = found["pull"].T
             each = [
                 conjugate_gradients(image, found["degree"], side, one, 1, tolerance=1e-13, iterations=PATIENCE)[0]
                 for side in columns
             ]
             x = np.column_stack(each)
-        rest = shares.sums(_Differences(scale, False, x))
+        rest = shares.sums(_Differences(scale, x))
         size = np.sqrt(rest["size"])
         value, vector = np.linalg.eigh(rest["left"] / size / size[:, None])
         near = np.sqrt(np.maximum(value, 0.0)) < ALIKE
         return np.asarray((np.abs(vector[:, near]) > np.sqrt(ALIKE)).any(axis=1)[None, :], bool)
 
-    def _image(self, point: Point | None, along: Floats) -> Floats:
-        return np.asarray(self.shares.sums(_Times(point, along))["image"], np.float64)
+    def _image(self, along: Floats) -> Floats:
+        """The Laplacian of the pairs, each of weight 1, times a vector."""
+        return np.asarray(self.shares.sums(_Times(None, along))["image"], np.float64)
 
     # -- its curvature -------------------------------------------------------------------------------------------
     def _curvature(self, batch: Batch, scores: Scores) -> Curvature:

@@ -390,7 +390,7 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
             *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
-            *sorted(pc.unique(table["note"]).drop_null().to_pylist()),
+            *sorted({note for told in pc.unique(table["note"]).drop_null().to_pylist() for note in told.split("\n")}),
             *_misfit(structure, tested),
         ),
     )
@@ -482,7 +482,7 @@ def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
     """The rows of a ranking and the columns beside them."""
     table = board.to_arrow()
     note = np.full(len(board), None, object)
-    note[:1] = "; ".join(notes) or None
+    note[:1] = "\n".join(notes) or None
     tested = np.full(len(board.queries), np.nan) if board.lack_of_fit is None else board.lack_of_fit
     beside: dict[str, Any] = {name: board.status[name][board.query] for name in STATUS}
     beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}

@@ -278,6 +278,8 @@ class Divided:
     """What it is divided by."""
     last: bool = False
     """Whether rankings have the items that they leave out in last place."""
+    named: bool = True
+    """Whether the log names its queries."""
     columns: tuple[str, ...] = ()
     """Of clusters, all judgments of which lie in one share, those of the first."""
     divide: Callable[[int], tuple[DataFrame, int, int]] | None = None
@@ -314,7 +316,7 @@ class Divided:
             return together(judged, label, of, each, whose[way] if whose else None)
 
         self = cls(*divide(0))
-        self.last, self.divide = last, divide
+        self.last, self.divide, self.named = last, divide, label is not None
         self.columns = judged.checks.layout.clusters if len(whose) > 1 else tuple(whose)
         self.by = "pairs" if judged.compared else "lists"
         try:
@@ -425,7 +427,7 @@ class Divided:
     @property
     def what(self) -> str:
         """The query by its name."""
-        return f"query {self.query[0]!r}" if self.query[0] not in (None, "") else "the log"
+        return f"query {self.query[0]!r}" if self.named and self.query[0] not in (None, "") else "the log"
 
     @property
     def said(self) -> str:
