@@ -186,17 +186,8 @@ def separated_items(
         return None
     gauge = Gauge.of(batch.node_start, linked) if gauge is None else gauge
     lists = member.reads == "orders" and batch.prefs.kind != "comparisons"
-    return Separated.of(
-        batch,
-        member.function,
-        member.curvature,
-        options,
-        linked,
-        gauge,
-        lists=lists,
-        method=method,
-        blocks=member.blocks,
-    )
+    given = batch, member.function, member.curvature, options, linked, gauge
+    return Separated.of(*given, lists=lists, method=method, blocks=member.blocks)
 
 
 def _one_sided(found: Intervals, separated: Separated | None, value: Floats) -> Intervals:

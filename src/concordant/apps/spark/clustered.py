@@ -153,7 +153,7 @@ class ByClusters:
     judgments: int = 0
     passes: int = 0
     columns: tuple[str, ...] = ("cluster",)
-    """Of clusters; without any judgments lie in any share."""
+    """Of clusters; where there are none, judgments lie in any share."""
     named: bool = True
     """Whether the log names its queries."""
     divide: Callable[[int], tuple[DataFrame, int, int]] | None = None

@@ -325,14 +325,15 @@ class JudgedQueries:
         if not large:
             return sized
         whose = counted(len(large), "query") if self.by_query else "the log, one query,"
-        note = f"{whose} with more than {most:,} {self._unit}: divided among tasks, or done by the driver"
+        note = f"{whose} with more than {most:,} {self.unit}: divided among tasks, or done by the driver"
         labels = tuple(sorted(large))
         return replace(
             sized, large=labels, large_sizes=tuple([large[each] for each in labels]), notes=(*sized.notes, note)
         )
 
     @property
-    def _unit(self) -> str:
+    def unit(self) -> str:
+        """What the size of a query is counted in."""
         return "distinct judgments" if self.compared else "rows"
 
     def _plainly(self, error: Exception) -> JudgedQueries:
@@ -405,7 +406,7 @@ class JudgedQueries:
         number = self.large_sizes[self.large.index(label)]
         if number > HERE:
             raise UsageError(
-                f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self._unit}; on "
+                f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self.unit}; on "
                 f"Spark one query with more than {HERE:,} is ranked where what is asked for adds up over judgments: "
                 "Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),

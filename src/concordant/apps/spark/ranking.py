@@ -219,7 +219,7 @@ def _summed(
     board, notes = found
     if drawn:
         number = judged.large_sizes[judged.large.index(label)]
-        what = f"{number:,} {judged._unit}"
+        what = f"{number:,} {judged.unit}"
         notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {what}")
     return _beside(board, notes)
 

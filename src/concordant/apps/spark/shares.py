@@ -232,21 +232,16 @@ class Drawn(Share):
 
     def middle(self, score: Floats, cell: NDArray[np.int64] | None) -> csr_array:
         """Σ u uᵀ over its judgments or, where cells are given, over these, u the gradient of what one says."""
-        nodes = len(self.code)
-        whole, root = (
-            csr_array((nodes, nodes)),
-            csr_array((0 if cell is None else int(cell.max(initial=-1)) + 1, nodes)),
-        )
+        nodes, cells = len(self.code), 0 if cell is None else int(cell.max(initial=-1)) + 1
+        whole, root = csr_array((nodes, nodes)), csr_array((cells, nodes))
         for found, times, number in self.draws(score):
             if cell is None:
                 each = diags_array(1.0 / np.sqrt(times)) @ found
                 whole = whole + csr_array(each.T @ each)
             else:
-                shape = root.shape[0], len(number)
-                gather = csr_array(
-                    coo_array((np.ones(len(number)), (cell[number], np.arange(len(number)))), shape=shape)
-                )
-                root = csr_array(root + gather @ found)
+                row = np.arange(len(number))
+                gather = coo_array((np.ones(len(row)), (cell[number], row)), shape=(cells, len(row)))
+                root = csr_array(root + csr_array(gather) @ found)
         return among(whole if cell is None else csr_array(root.T @ root), self.code, len(self.touched))
 
 
