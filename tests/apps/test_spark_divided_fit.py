@@ -26,18 +26,20 @@ pytestmark = spark_tests
 if not why_not():
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_chosen import Choosing
-    from concordant.apps.spark.learning_held import Sums, _Making, objects, pieces
-    from concordant.apps.spark.learning_passes import Dealing
-    from concordant.apps.spark.learning_slices import (
+    from concordant.apps.spark.learning_cutting import (
         Cuts,
-        Winners,
+        ListRanges,
+        Ranges,
         _Cutting,
         _Ends,
         _Gathering,
         _labels,
+        _Sampled,
         _Seconds,
-        begins,
     )
+    from concordant.apps.spark.learning_held import Sums, _Making, objects, pieces
+    from concordant.apps.spark.learning_passes import Dealing
+    from concordant.apps.spark.learning_slices import Winners, begins
 
 Table = dict[str, Any]
 FEATURES = ("x", "y", "z")
@@ -79,6 +81,38 @@ def votes(
     return log, rows
 
 
+def lists(
+    kind: str, sizes: dict[str, tuple[int, int]], *, people: int = 0, ties: bool = False, most: int = 4
+) -> tuple[Table, Table]:
+    """Rankings, choices or ratings of queries of so many items and lists of 1 to ``most`` items, and the features."""
+    rng = np.random.default_rng(sum(rows for _, rows in sizes.values()))
+    value = {"orders": "rank", "choices": "clicked", "ratings": "rating"}[kind]
+    log: Table = {name: [] for name in ("query", "session" if kind == "choices" else "judgment", "item", value)}
+    log |= {"person": []} if people else {}
+    rows: Table = {"query": [], "item": [], **{name: [] for name in FEATURES}}
+    number = 0
+    for query, (items, judgments) in sizes.items():
+        X = rng.normal(size=(items, len(FEATURES)))
+        score = X @ [1.5, -1.0, 0.5] + rng.normal(size=items)
+        for _ in range(judgments):
+            number += 1
+            some = rng.permutation(items)[: rng.integers(2 if kind == "choices" else 1, most + 1)]
+            noisy = score[some] + rng.gumbel(size=len(some))
+            place = np.argsort(np.argsort(-noisy)) + 1
+            place = np.minimum(place, 2) if ties else place
+            said = {"rank": place, "clicked": (place == 1).astype(int), "rating": np.clip(np.round(noisy), -2, 2)}
+            columns = {"query": [query] * len(some), "item": [f"i{c}" for c in some], value: said[value].tolist()}
+            columns |= {"judgment": [number] * len(some), "session": [number] * len(some)}
+            columns |= {"person": [f"a{number * 7 % max(people, 1)}"] * len(some)}
+            for name in log:
+                log[name] += columns[name]
+        rows["query"] += [query] * items
+        rows["item"] += [f"i{c}" for c in range(items)]
+        for name, column in zip(FEATURES, X.T, strict=True):
+            rows[name] += column.tolist()
+    return log, rows
+
+
 SMALL = {f"q{number}": (5, 40) for number in range(14)}
 CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "one query": (votes({"large": (20, 900)}), {}, ("large",)),
@@ -90,7 +124,30 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "two": (votes({"large": (15, 400), "larger": (16, 500), "p": (5, 60)}, weights=True), {}, ("large", "larger")),
     "τ² given": (votes({"large": (12, 300)}), {"tau2": 0.5, "ridge": 0.3, "gate": False}, ("large",)),
     "hardly any": (votes({"large": (5, 7)}), {}, ("large",)),
+    "structure": (votes({**SMALL, "large": (12, 400)}), {"structure": "log-odds", "order": "all"}, ("large",)),
+    "structures": (
+        votes({**SMALL, "large": (12, 400)}, ties=0.2),
+        {"structure": ["copeland", "bradley-terry", "log-odds"], "order": "all", "gain": ["identity", "2^s"]},
+        ("large",),
+    ),
+    "c0": (
+        votes({"large": (9, 300)}),
+        {"structure": "log-odds", "structure_options": {"c0": [0.1, 1.0]}, "order": "all", "ridge": 0.01},
+        ("large",),
+    ),
+    "rankings": (lists("orders", {"large": (9, 300)}), {}, ("large",)),
+    "few rankings": (lists("orders", {"large": (6, 150)}, ties=True), {"tau2": 0.5, "ridge": 0.3}, ("large",)),
+    "rankings with ties": (lists("orders", {**SMALL, "large": (9, 300)}, ties=True), {}, ("large",)),
+    "rankings of people": (lists("orders", {"large": (9, 300), "p": (4, 30)}, people=20), {}, ("large",)),
+    "choices": (lists("choices", {**SMALL, "large": (9, 300)}), {}, ("large",)),
+    "ratings": (lists("ratings", {**SMALL, "large": (9, 300), "larger": (8, 320)}), {}, ("large", "larger")),
+    "structures of rankings": (
+        lists("orders", {**SMALL, "large": (9, 300)}),
+        {"structure": ["borda", "plackett-luce"], "order": "all", "gain": ["2^s-1", "identity"]},
+        ("large",),
+    ),
 }
+LISTS = [name for name, ((log, _), _, _) in CASES.items() if "item" in log]
 
 
 @dataclass
@@ -105,11 +162,39 @@ class Here:
     def changed(self, change: Callable[[Any], Any]) -> Here:
         return Here([pickle.loads(pickle.dumps(change(each))) for each in self.objects])
 
+    def exchanged(self, send: Callable[[Any], Any], receive: Callable[[list[Any], int], Any], number: int) -> Here:
+        sent: dict[int, list[Any]] = {place: [] for place in range(number)}
+        for each in self.objects:
+            for place, part in send(each):
+                sent[place].append(pickle.loads(pickle.dumps(part)))
+        return Here([receive(parts, place) for place, parts in sent.items()])
+
     def some(self, buckets: Sequence[int]) -> Here:
         return Here([each for each in self.objects if each.bucket in buckets])
 
     def forget(self) -> None:
         """There is nothing to free."""
+
+
+def in_shares(whole: Any, shares: int, size: int) -> tuple[list[Any], Any, Any]:
+    """Shares of a query, how they are cut into slices, and its items; equal lists may be in two shares."""
+    half = whole.count // 2 if whole.kind != "comparisons" else np.zeros(whole.distinct, np.int64)
+    if whole.kind == "comparisons":
+        place = (whole.winner + whole.loser + whole.winner * whole.loser) % shares
+    else:
+        place = np.arange(whole.distinct) * 5 % shares
+    parts = [(np.flatnonzero(place == share), whole.count - half) for share in range(shares)]
+    parts += [(np.flatnonzero((half > 0) & (place == share)), half) for share in range(shares)]
+    own = [keep(whole, at, count[at], whole.declared[:0]) for at, count in parts if len(at)]
+    items = sum(map(_labels, own), Sums())["items"]
+    if whole.kind != "comparisons":
+        keys = sum((_Sampled(items, 2.0)(part) for part in own), Sums())["keys"]
+        return own, _Cutting(ListRanges.of(items, keys, max(size // 2, 1))), items
+    ends = _Ends(items)
+    number = sum(map(ends, own), Sums())["number"]  # type: ignore[arg-type]
+    some = np.flatnonzero(number > size)
+    of_pairs = sum(map(_Seconds(ends, some), own), Sums())["number"] if len(some) else np.zeros((0, len(number)))
+    return own, _Cutting(Ranges(ends, Cuts.of(number, some, of_pairs, size))), items
 
 
 def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, size: int) -> tuple[Here, Normaliser]:
@@ -122,33 +207,31 @@ def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, s
     made = [making.made(place, prefs.select(small[place::2]), table) for place in range(2) if small[place::2]]
     bucket = len(made)
     for query, label in enumerate(divided):
-        whole = prefs.select([label])
-        place = (whole.winner + whole.loser + whole.winner * whole.loser) % shares  # type: ignore[attr-defined]
-        parts = [np.flatnonzero(place == share) for share in range(shares) if (place == share).any()]
-        own = [keep(whole, at, whole.count[at], whole.declared) for at in parts]
-        ends = _Ends(sum(map(_labels, own), Sums())["items"])
-        number = sum(map(ends, own), Sums())["number"]  # type: ignore[arg-type]
-        some = np.flatnonzero(number > size)
-        of_pairs = sum(map(_Seconds(ends, some), own), Sums())["number"] if len(some) else np.zeros((0, len(number)))
-        cutting = _Cutting(ends, Cuts.of(number, some, of_pairs, size))
+        own, cutting, items = in_shares(prefs.select([label]), shares, size)
         cut: dict[int, list[Any]] = {}
         for source, part in enumerate(own):
             for batch in cutting(pieces(source, part)):
                 found = objects(iter([batch.select(["bucket", "left", "piece"])]))
                 cut.setdefault(int(batch[0][0].as_py()), []).extend(each for _, each in found)
-        gathering = _Gathering(making, ends.items, query, bucket)
+        gathering = _Gathering(making, items, query, bucket, "pairs" if prefs.kind == "comparisons" else "lists")
         slices = [gathering.made(at, pieces_of, table) for at, pieces_of in cut.items()]
         bucket += max(cut) + 1
         made += [each for each in slices if each is not None]
     return Here(made), normaliser
 
 
+def whose(log: Table) -> dict[str, Any]:
+    """How the column of people is named."""
+    named = [name for name in ("annotator", "person") if name in log]
+    return {"cluster": named[0]} if named else {}
+
+
 def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
     """What Choosing learns from slices, and the ranker fitted in memory."""
     (log, rows), params, divided = CASES[name]
-    prefs = read(log, **({"cluster": "annotator"} if "annotator" in log else {}))
+    prefs = read(log, **whose(log))
     held, normaliser = here(prefs, rows, divided, shares, size)
-    choosing = Choosing(AggregationRanker(**params), "comparisons", held, normaliser)  # type: ignore[arg-type]
+    choosing = Choosing(AggregationRanker(**params), str(prefs.kind), held, normaliser)  # type: ignore[arg-type]
     return choosing.learned(None, len(rows["item"])), AggregationRanker(**params).fit(rows, prefs)  # type: ignore[arg-type]
 
 
@@ -156,7 +239,7 @@ def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
 def test_slices_give_the_fit_of_memory(name: str) -> None:
     (theta, how, notes, curve), plain = learned(name)
     np.testing.assert_allclose(theta, plain.coef_standardised_, rtol=0, atol=1e-9)
-    for key in ("tau2", "prior_ridge"):
+    for key in how.prior:
         assert how.prior[key] == pytest.approx(plain.status_[key], rel=1e-12)
     facts = how.facts.status(32)
     assert {key: plain.status_[key] for key in facts} == pytest.approx(facts)
@@ -174,19 +257,20 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert all(str(note) in told for note in notes)
 
 
-@pytest.mark.parametrize("name", ["τ² given", "beside small ones"])
+@pytest.mark.parametrize("name", ["τ² given", "beside small ones", "few rankings"])
 def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from concordant.apps.spark import learning_slices
+    from concordant.apps.spark import learning_cutting
     from concordant.spark import fit
 
     monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
-    monkeypatch.setattr(learning_slices, "SHARE", 150)
-    (log, rows), params, _ = CASES[name]
+    monkeypatch.setattr(learning_cutting, "SHARE", 150)
+    (log, rows), params, large = CASES[name]
     if name == "τ² given":  # and no column of queries
         log, rows = ({key: values for key, values in table.items() if key != "query"} for table in (log, rows))
-    plain = AggregationRanker(**params).fit(rows, read(log))
+    reading = {"unranked": "last"} if "rank" in log else {}
+    plain = AggregationRanker(**params).fit(rows, read(log, **reading))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
-    ours = fit(AggregationRanker(**params), *frames, most=110)
+    ours = fit(AggregationRanker(**params), *frames, most=60 if name == "τ² given" else 110, **reading)
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=0, atol=1e-9 * np.abs(plain.coef_).max())
     for key in ("tau2", "ridge", "rows", "queries", "structure", "target"):
         assert ours.status_[key] == plain.status_[key], key
@@ -194,35 +278,60 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     for one, other in zip(ours.status_.get("gate", []), plain.status_.get("gate", []), strict=True):
         for mine, theirs in zip(one["candidates"], other["candidates"], strict=True):
             assert mine == pytest.approx(theirs, abs=1e-12)
-    assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == (name != "τ² given")
+    assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == (name == "beside small ones")
     if hasattr(plain, "cv_"):
         assert ours.cv_.best == plain.cv_.best
         np.testing.assert_allclose(ours.cv_["loss"], plain.cv_["loss"], rtol=1e-12)
     what = "the log: " if name == "τ² given" else "query 'large': "
-    divided = [note for note in ours.status_["notes"] if "divided among tasks by their pairs" in str(note)]
-    assert len(divided) == 1 and str(divided[0]).startswith(what) and "slices)" in str(divided[0])
-    others = [note for note in ours.status_["notes"] if note not in divided and "distinct judgments" not in str(note)]
+    by = "lists" if "item" in log else "pairs"
+    divided = [str(note) for note in ours.status_["notes"] if f"divided among tasks by their {by}" in str(note)]
+    assert len(divided) == len(large) and divided[0].startswith(what)
+    assert all(int(note.split("(")[1].split(" slices)")[0]) > 1 for note in divided)
+    others = [note for note in ours.status_["notes"] if str(note) not in divided and "done by the dri" not in str(note)]
     assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]
 
 
 @pytest.mark.parametrize(("shares", "size"), [(1, 10**6), (2, 90), (5, 1)])
-def test_the_cut_changes_nothing(shares: int, size: int) -> None:
+@pytest.mark.parametrize("name", ["beside small ones", "rankings of people"])
+def test_the_cut_changes_nothing(name: str, shares: int, size: int) -> None:
     """Folds are dealt by the place of a judgment among all, wherever it lies: the fit is the same to rounding."""
-    (usual, _, _, curve), _ = learned("beside small ones")
-    (theta, _, _, other), plain = learned("beside small ones", shares, size)
+    (usual, _, _, curve), _ = learned(name)
+    (theta, _, _, other), plain = learned(name, shares, size)
     np.testing.assert_allclose(theta, usual, rtol=0, atol=1e-10)
     np.testing.assert_allclose(theta, plain.coef_standardised_, rtol=0, atol=1e-10)
     np.testing.assert_allclose(other["loss"], curve["loss"], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["ties", "clusters", "weights"])
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("first", [64, 1])
+def test_slices_of_lists_are_ranges_in_their_order(name: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after another they are the lists of the query, whatever of a list tells where a slice ends."""
+    from concordant.apps.spark import learning_cutting
+
+    monkeypatch.setattr(learning_cutting, "FIRST", first)
+    (log, rows), _, divided = CASES[name]
+    prefs = read(log, **whose(log))
+    held, _ = here(prefs, rows, divided, 3, 40)
+    for query, label in enumerate(divided):
+        slices = [each for each in held.objects if each.slice is not None and each.slice.query == query]
+        slices.sort(key=lambda each: each.slice.number)
+        whole: Any = prefs.select([label])
+        assert len(slices) > 1 and sum(each.prefs.distinct for each in slices) == whole.distinct
+        for column in ("list_item", "list_value", "count"):
+            parts = [getattr(each.prefs, column) for each in slices]
+            np.testing.assert_array_equal(np.concatenate(parts), getattr(whole, column))
+
+
+@pytest.mark.parametrize("name", ["ties", "clusters", "weights", "rankings", "rankings of people", "choices"])
 @pytest.mark.parametrize("cards", [1 << 22, 7])
 def test_folds_of_slices_are_those_of_the_query(name: str, cards: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every distinct judgment each fold holds out as many as in memory, many equal ones dealt without a shuffle."""
     monkeypatch.setattr(sampling, "CARDS", cards)
     (log, rows), _, (label,) = CASES[name]
     log = {key: [*values, *values[:1] * 700] for key, values in log.items()}  # one judgment many times
-    prefs = read(log, **({"cluster": "annotator"} if "annotator" in log else {}))
+    for name in {"session", "judgment"} & {*log}:
+        log[name] = [*log[name][:-700], *range(-700, 0)]
+    prefs = read(log, **whose(log))
     held, _ = here(prefs, rows, (label,), 3, 40)
     slices = [each for each in held.objects if each.slice is not None]
     distinct = {0: sum(each.prefs.distinct for each in slices)}

@@ -22,7 +22,7 @@ from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated, summable
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import Divided
-from concordant.apps.spark.structure_sums import scored
+from concordant.apps.spark.structure_sums import declared, scored
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError
@@ -33,7 +33,6 @@ from concordant.learning.rankers.columns import Learned, Summed, TargetSums
 from concordant.learning.rankers.plans import Plan, Recipe, options_of, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import say
 from concordant.ranking.scores import Scores
 
@@ -123,15 +122,11 @@ def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any
     if found is None:
         return None
     shares, scores = found
-    size = len(shares.items)
-    row = np.arange(size)
-    query = None if label is None else shares.query.take(np.zeros(size, np.int64))
-    some = Preferences.from_comparisons(shares.items.take(row), shares.items.take((row + 1) % size), query=query)
 
     def known(_: Batch, **__: Any) -> Scores:
         return scores
 
-    table = replace(task, plan=replace(task.plan, structure=known))(some)
+    table = replace(task, plan=replace(task.plan, structure=known))(declared(judged.kind, shares))
     place = table.column_names.index("judgments")
     return table.set_column(place, "judgments", pa.repeat(pa.scalar(shares.judgments, pa.int64()), len(table)))
 
@@ -144,11 +139,9 @@ def _fitted(
     if shares is None:
         return None
     try:
-        fitted = shares.fitted(**options_of_fit(options))
+        return shares, shares.scores(**options_of_fit(options))
     finally:
         shares.forget()
-    status, none = np.array([fitted.status], np.int8), np.zeros(1)
-    return shares, Scores(fitted.score, shares.links.component, status, np.zeros(1, np.int64), none)
 
 
 def fit(

@@ -20,6 +20,7 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_features import FeatureFrame
 from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
 from concordant.apps.spark.learning_numbers import SampledSums
+from concordant.apps.spark.learning_parts import Both, Parts, dividing, named
 from concordant.apps.spark.learning_passes import (
     Aim,
     Asked,
@@ -34,20 +35,7 @@ from concordant.apps.spark.learning_passes import (
     Trial,
     minimised,
 )
-from concordant.apps.spark.learning_slices import (
-    Along,
-    Begins,
-    Part,
-    Scored,
-    Winners,
-    bare,
-    begins,
-    divides,
-    fitted,
-    log_odds,
-    sliced,
-    with_divided,
-)
+from concordant.apps.spark.learning_slices import Begins, Winners, bare, begins, with_divided
 from concordant.errors import InputError, Setting, UsageError, counted
 from concordant.learning.features.matrix import Alignment
 from concordant.learning.features.normalising import Normaliser
@@ -75,7 +63,6 @@ from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.informed import FEW_QUERIES as FEW_SAMPLED
 from concordant.learning.targets.informed import FOLDS, Numbers, drawn_queries, numbers_of_sample
 from concordant.learning.targets.mean_targets import TargetFacts
-from concordant.preferences.labels import ONE_QUERY
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import label_keys
@@ -121,8 +108,8 @@ class Choosing:
     ) -> Choosing:
         """Bring a log and its features together, to be freed by ``forget``."""
         below = reads_below(ranker.structure, Preferences.empty())
-        dividing = sliced if divides(ranker, kind, judged) else None
-        return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below, dividing=dividing), fitted)
+        how = dividing(ranker, kind, judged)
+        return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below, dividing=how), fitted)
 
     def _look(self, features: FeatureFrame, rows: int) -> None:
         """Learn what there is. Errors: InputError, UsageError."""
@@ -133,7 +120,7 @@ class Choosing:
         self.facts["lacking"].check(features, rows)
         for found in self.divided.values():
             keys, _ = self.facts["queries"][found["bucket"]]
-            self.facts["queries"][found["bucket"]] = keys, np.array([found["pairs"]])
+            self.facts["queries"][found["bucket"]] = keys, np.array([int(found["pairs"])])
             self.facts["largest"].append(found["judgments"])
         usual = self.ranker.structure is None or self.ranker.structure == "auto"
         if self.facts["several"] and usual:
@@ -168,9 +155,8 @@ class Choosing:
     def said(self) -> tuple[str, ...]:
         """What was divided."""
         return tuple(
-            f"{'the log' if found['query'] == ONE_QUERY else 'query ' + repr(found['query'])}: "
-            f"{counted(found['judgments'], 'judgments')} of {counted(found['items'], 'items')}, divided among tasks by "
-            f"their pairs ({len(found['buckets']):,} slices)"
+            f"{named(found)}: {counted(found['judgments'], 'judgments')} of {counted(found['items'], 'items')}, "
+            f"divided among tasks by their {found['by']} ({counted(len(found['buckets']), 'slices')})"
             for _, found in sorted(self.divided.items())
         )
 
@@ -221,7 +207,8 @@ class Choosing:
         cv, gate = [(way, k) for k in range(n) if way], [(gate_way, k) for k in range(n) if gate_way]
         numbers, start = self._numbers() if informed else (None, np.zeros(len(self.normaliser.names)))
         logistic = any(name not in ("ndcg-pairwise", "err-pairwise") for name in edge_names)
-        self._deal({way, gate_way} - {""}, informed or logistic, clusters, [WHOLE, *dict.fromkeys([*cv, *gate])])
+        pairs = informed or logistic or bool(self.divided)
+        self._deal({way, gate_way} - {""}, pairs, clusters, [WHOLE, *dict.fromkeys([*cv, *gate])])
         unchosen: TooFew | None = None
         if any(not self.totals[split, "judgments"] or not self.totals[split, "held"] for split in gate):
             gate, why = [], NO_JUDGMENTS
@@ -274,7 +261,7 @@ class Choosing:
             theta = self._solved(aim, 0, CURVATURE * precision / self.judgments)
         elif taken:
             asked = Asked(float(self.judgments), precision / self.judgments, self.edges[taken, gate[0]])
-            theta = minimised(self.held, {(taken, WHOLE): asked}, ranker.seed)[taken, WHOLE]
+            theta = self._minimised({(taken, WHOLE): asked})[taken, WHOLE]
         prior = {}
         if numbers is not None:
             prior = {"tau2": float(numbers.variance), "prior_ridge": float(numbers.precision / self.facts["mass"])}
@@ -401,41 +388,31 @@ class Choosing:
                 learned = self.totals[split, "judgments"]
                 asked[name, split] = Asked(float(learned), precision / learned, begin)
         with stage("fitting pairwise scorers"):
-            self.edges = minimised(self.held, asked, self.ranker.seed)
+            self.edges = self._minimised(asked)
         if numbers is not None:
             scorers = {fit: theta for fit, theta in self.edges.items() if fit[0] == "ranknet"}
             self.priors = {split: Prior(theta, numbers.variance) for (_, split, *_), theta in scorers.items()}
+
+    def _minimised(self, asked: dict[Fit, Asked]) -> dict[Fit, Floats]:
+        """The minimisers of surrogates."""
+        together = self._parts.joined() if any(fit[0] == "difference-graph" for fit in asked) else []
+        try:
+            return minimised(Both((self.held, *together)), asked, self.ranker.seed)
+        finally:
+            for pairs in together:
+                pairs.forget()
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(self.held, self.pairs or self.held, self.divided, self.kind, self.ranker._recipe())
 
     def _equations(self, aims: list[Aim]) -> None:
         """Make the targets that were not made yet, and add up their normal equations."""
         aims = [aim for aim in dict.fromkeys(aims) if (aim, 0, "weight") not in self.made]
         if aims:
             with stage("aggregating"):
-                scored = self._scored(aims) if self.divided else {}
+                scored = self._parts.scored(aims, self.totals, self.priors) if self.divided else {}
                 self.made += self.held.sums(Equations(tuple(aims), self.priors, self.ranker._recipe(), scored))
-
-    def _scored(self, aims: list[Aim]) -> dict[tuple[int, Aim], Scored]:
-        """Targets of divided queries, those of all parts of the judgments side by side."""
-        totals = {
-            (query, aim.split): self.totals["divided", query, aim.split] for query in self.divided for aim in aims
-        }
-        parts = {part: int(found["judgments"]) for part, found in totals.items() if found["judgments"]}
-        slices, about = self.pairs or self.slices, {aim.split for aim in aims if aim.informed}
-        found: dict[tuple[bool, Part], tuple[Floats, bool]] = {}
-        if asked := [part for part in parts if part[1] in about]:
-            means = self.slices.sums(Along({part: self.priors[part[1]].theta for part in asked}))
-            made = fitted(slices, {(*part, 1.0 / self.priors[part[1]].tau2): means[part] for part in asked})
-            found |= {(True, (query, split)): each for (query, split, _), each in made.items()}
-        if plain := tuple(part for part in parts if any(aim.split == part[1] and not aim.informed for aim in aims)):
-            found |= {(False, part): each for part, each in log_odds(slices, plain).items()}
-        nothing = np.zeros(0), False
-        return {
-            (query, aim): Scored(
-                *found.get((aim.informed, (query, aim.split)), nothing), parts.get((query, aim.split), 0)
-            )
-            for query in self.divided
-            for aim in aims
-        }
 
     def _system(self, aim: Aim, place: int) -> NormalEquations:
         return scaled(self.made[aim, place, "equations"], 1.0 / self.made[aim, place, "weight"])

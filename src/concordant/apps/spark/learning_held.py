@@ -42,6 +42,7 @@ PIECE = 4 << 20
 MANY = 64
 """Parts that reach the driver at most; of more, tasks add some up first."""
 PIECES = pa.schema([("bucket", pa.int64()), ("left", pa.int64()), ("piece", pa.binary())])
+SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
 FOUND = pa.schema([("bucket", pa.int64()), ("found", pa.binary())])
 Split = tuple[str, int]
 """A way to deal judgments (judgments, queries, clusters) and the fold that is left out, −1: none."""
@@ -56,13 +57,19 @@ class Sums(dict[Any, Any]):
         return Sums({**self, **mine})
 
 
+JOINED = "pairs of lists"
+"""What slices are by that have what all lists of a query say of some pairs, but no lists."""
+
+
 @dataclass(frozen=True)
 class Slice:
-    """Which part of a query that no task can hold: all judgments of some of its pairs, with all of its items."""
+    """A part of a query that no task can hold: all judgments of some of its pairs, or lists, with all of its items."""
 
     query: int
     """Its number among those that are divided."""
     number: int
+    by: str = "pairs"
+    """Pairs, lists, or ``JOINED``."""
 
 
 @dataclass(eq=False)
@@ -93,7 +100,7 @@ class Held:
     @property
     def speaks(self) -> bool:
         """Whether it stands for the items of its queries: of the slices of a query one does."""
-        return self.slice is None or self.slice.number == 0
+        return self.slice is None or (self.slice.number == 0 and self.slice.by != JOINED)
 
     # -- parts of the judgments --------------------------------------------------------------------------------------
     def _kept(self, count: NDArray[Any]) -> Preferences:
@@ -165,7 +172,7 @@ class Held:
         return Training(None, True, self.start, self.row, 0, prefs, np.ones(len(self.start) - 1))  # type: ignore[arg-type]
 
 
-Work = Callable[[Held], Sums]
+Work = Callable[[Any], Sums]
 
 
 # -- making them ---------------------------------------------------------------------------------------------------
@@ -242,6 +249,20 @@ def objects(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
                 yield int(bucket.as_py()), pickle.loads(data)
 
 
+def sent(number: int, source: int, part: Any) -> Iterator[pa.RecordBatch]:
+    """What goes from one object to another."""
+    for piece in pieces(number, part):
+        whose = pa.scalar(number, pa.int32()), pa.scalar(source, pa.int64())
+        ends = (pa.repeat(one, piece.num_rows) for one in whose)
+        yield pa.RecordBatch.from_arrays([*ends, *piece.columns], schema=SENT)
+
+
+def parts_of(received: pa.Table) -> list[Any]:
+    """What others sent to one object, in their order."""
+    received = received.sort_by([("source", "ascending"), ("left", "descending")])
+    return [part for _, part in objects(iter(received.select(PIECES.names).to_batches()))]
+
+
 def worked(batches: Iterator[pa.RecordBatch], work: Callable[[Any], Sums]) -> Iterator[pa.RecordBatch]:
     """A task: what the work finds in its objects, one of which is in memory at a time, added up in their order."""
     total, first = Sums(), -1
@@ -298,6 +319,18 @@ def changed(frame: DataFrame, change: Callable[[Any], Any]) -> DataFrame:
     """Return a frame with every object changed, kept where there is room."""
     made = frame.mapInArrow(partial(_changed, change=change), from_arrow_schema(PIECES))
     return made.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+@dataclass(frozen=True)
+class _Sending:
+    """A task: what goes from each of its objects to others."""
+
+    send: Callable[[Any], Iterator[tuple[int, Any]]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for source, held in objects(batches):
+            for number, part in self.send(held):
+                yield from sent(number, source, part)
 
 
 class Summing(Protocol):
@@ -376,9 +409,22 @@ class HeldFrame:
         runs = [fn.col("bucket").between(buckets[a], buckets[b - 1]) for a, b in pairwise(ends)]
         return HeldFrame(self.frame.where(reduce(lambda one, other: one | other, runs)), len(buckets))
 
-    def changed(self, change: Callable[[Held], Held]) -> HeldFrame:
+    def changed(self, change: Callable[[Any], Any]) -> HeldFrame:
         """The same with every object changed."""
         return HeldFrame(changed(self.frame, change), self.buckets)
+
+    def exchanged(
+        self, send: Callable[[Held], Iterator[tuple[int, Any]]], receive: Callable[[list[Any], int], Held], number: int
+    ) -> HeldFrame:
+        """So many other objects, each of what all of these send to it."""
+
+        def received(key: tuple[Any, ...], parts: pa.Table) -> pa.Table:
+            place = int(key[0].as_py())
+            return _whole(pieces(place, receive(parts_of(parts), place)))
+
+        cut = self.frame.mapInArrow(_Sending(send), from_arrow_schema(SENT)).repartitionById(number, BUCKET)
+        made = cut.groupBy(BUCKET).applyInArrow(lambda key, parts: received(key, parts), from_arrow_schema(PIECES))
+        return HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), number)
 
     def sums(self, work: Work) -> Sums:
         """Do a piece of work on every object and add up; few parts reach the driver."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.learning_held import WHOLE, Held, Split, Summing, Sums
+from concordant.apps.spark.learning_held import JOINED, WHOLE, Held, Split, Summing, Sums
 from concordant.apps.spark.learning_slices import Begins, Scored, first_cards
 from concordant.apps.spark.learning_sums import Part
 from concordant.learning.rankers.disagreement import Disagreement
@@ -21,6 +21,7 @@ from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.target import Target, judges_of_parts
 from concordant.learning.solvers.edge_problem import EdgeProblem, factorised
 from concordant.learning.solvers.least_squares import NormalEquations, products
+from concordant.learning.targets.informed import SAMPLE
 from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -31,7 +32,20 @@ from concordant.ranking.ranked_lists import several_clicks
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 OF_PAIRS = ("ranknet", "difference-graph")
-"""Surrogates that read how often either item of a pair won, with the logistic φ."""
+"""Surrogates that read how often either item of a pair won, with the logistic φ; the last in all judgments together."""
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Pairs; those of parts are counted once, up to as many as a sample has."""
+
+    key: Ints
+
+    def __add__(self, other: Distinct) -> Distinct:
+        return Distinct(np.union1d(self.key, other.key)[:SAMPLE])
+
+    def __int__(self) -> int:
+        return len(self.key)
 
 
 @dataclass(frozen=True)
@@ -58,10 +72,11 @@ class Facts:
             found["lacking"] = Part(0, len(held.row))
             found["queries"] = Sums({held.bucket: (label_keys(prefs.queries, self.seed), graphs.pairs.sizes)})
         if held.slice is not None:
-            own = Sums(judgments=len(prefs), distinct=prefs.distinct, pairs=int(graphs.pairs.sizes.sum()))
+            pairs = Distinct((graphs.first * graphs.nodes + graphs.second)[:SAMPLE])
+            own = Sums(judgments=len(prefs), distinct=prefs.distinct, pairs=pairs)
             own["buckets"] = [held.bucket]
             if held.speaks:
-                own |= Sums(bucket=held.bucket, query=prefs.queries[0], items=len(held.row))
+                own |= Sums(bucket=held.bucket, query=prefs.queries[0], items=len(held.row), by=held.slice.by)
             found["divided"] = Sums({held.slice.query: own})
         return found
 
@@ -173,6 +188,9 @@ class Points:
         found = Sums()
         for fit, theta in self.thetas.items():
             name, split = fit[:2]
+            by = "pairs" if held.slice is None else held.slice.by
+            if by != "pairs" and (by == JOINED) != (name == "difference-graph"):
+                continue
             work = self._of_pairs if name in OF_PAIRS else self._of_edges
             made = work(held, name, split, theta)
             if made is not None:
@@ -294,7 +312,7 @@ class Equations:
                 mean = held.groups.centred(products(held.Z, prior.theta)[held.row])
                 options = {"prior": 1.0 / prior.tau2, "mean": mean}
             judgments = prefs.judgments if scored is None else np.array([scored.judgments])
-            made = self.recipe.targets(list(aim.plans), prefs, options) if scored is None else [scored.targets]
+            made = self.recipe.targets(list(aim.plans), prefs, options) if scored is None else [*scored.targets]
             alone = any(each.unknown is not None for each in made)
             for places in [[place] for place in range(len(made))] if alone else [[*range(len(made))]]:
                 Y = np.column_stack([made[place].value for place in places])
@@ -397,8 +415,9 @@ class Losses:
         """Judgments of a divided query count by their strength among all of it, not of the slice."""
         if held.slice is None:
             return 1.0
-        mine = float(judge.total.sum()) / float(judge.weight.sum())
-        return mine / self.strength[held.slice.query, split]
+        strength = self.strength[held.slice.query, split]
+        judge.weight[:] = len(judge.held) * (strength > 0)  # those without edges, too
+        return float(judge.total.sum()) / len(judge.held) / strength if strength > 0 else 1.0
 
     @staticmethod
     def _lost(judge: Any, scores: Floats) -> Floats:

@@ -44,7 +44,7 @@ from concordant.progress import stage
 from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem
 from concordant.ranking.ranked_lists import examined_only
-from concordant.ranking.scores import HELP, check_prior
+from concordant.ranking.scores import HELP, Scores, check_prior
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -388,6 +388,11 @@ class Divided:
             problem = pairless(len(self.items), self.links.component, prior)
             fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, self))
         return Fitted(fit.score, int(fit.status[0]), int(fit.iterations[0]), float(fit.gradient[0]))
+
+    def scores(self, **options: Any) -> Scores:
+        """The same, as a structure returns them."""
+        fit, none = self.fitted(**options), np.zeros(1)
+        return Scores(fit.score, self.links.component, np.array([fit.status], np.int8), none.astype(np.int64), none)
 
     def within_blocks(self) -> Divided:
         """The pairs within strong blocks alone; to be freed by ``forget``."""

@@ -1,0 +1,318 @@
+"""Parts of a query that no task can hold, in a fit of several passes: its scores by any structure, its pairs joined.
+
+The slices of a query are shares of it, so what a ranking reads of shares (``structure_sums``, ``splitting``) is read of
+the judgments that a fold leaves as of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_cutting import sliced
+from concordant.apps.spark.learning_held import JOINED, Dividing, Held, HeldFrame, Slice, Split, Summing, Sums, Work
+from concordant.apps.spark.learning_passes import Aim, Prior
+from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
+from concordant.apps.spark.ranking import divisible, options_of_fit, refuse_estimated
+from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
+from concordant.apps.spark.splitting import Divided
+from concordant.apps.spark.structure_sums import reading
+from concordant.errors import UsageError
+from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.plans import Plan, Recipe, options_of
+from concordant.learning.rankers.target import Target
+from concordant.learning.targets.mean_targets import Targets
+from concordant.preferences.counted import declare
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import ONE_QUERY, Labels
+from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.ranking.ranked_lists import all_linked
+from concordant.ranking.scores import Scores
+from concordant.ranking.structures import structure as find_structure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+K = TypeVar("K")
+T = TypeVar("T")
+Ask = Callable[[Any], Sums]
+"""Ask for a piece of work on all shares, added up."""
+KINDS = ("comparisons", "orders", "choices", "ratings")
+"""Kinds of logs whose judgments are judged one by one."""
+
+
+def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Dividing | None:
+    """How a query that no task can hold becomes slices; None where what a fit asks of it is no sum over them.
+
+    It is one where all judgments are aggregated at once, and judged by pairs.
+    """
+    informed = ranker._informed(kind)
+    tried, _, beyond = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
+    if kind not in KINDS or judged.checks.layout.covariates or Target.of(ranker.target, kind).of_lists:
+        return None
+    if informed and (not beyond or ranker.structure_options):
+        return None
+    if any(plan.order != "all" or not isinstance(plan.structure, str) for plan in tried):
+        return None
+    if informed:
+        return sliced
+    for plan in tried:
+        options = options_of_plan(plan, ranker._recipe())
+        refuse_estimated(plan.structure, options)
+        if reading(str(plan.structure), kind) is None and not divisible(judged, plan.structure, options):
+            return None
+    return sliced
+
+
+def options_of_plan(plan: Plan, recipe: Recipe) -> dict[str, Any]:
+    """What the structure of a plan is asked for."""
+    own = recipe.options if plan.c0 is None else {**recipe.options, "c0": plan.c0}
+    return options_of(plan.structure, own)
+
+
+# -- scores ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Sharing:
+    """A slice becomes a share of the judgments that each fold leaves, by the fold."""
+
+    splits: tuple[Split, ...]
+    kept: type[Share]
+
+    def __call__(self, held: Held) -> dict[Split, Share]:
+        return {split: self.kept.of(held.learned(split)).coded(held.prefs.items) for split in self.splits}
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A piece of work for each fold's shares."""
+
+    works: Mapping[Split, Work]
+
+    def __call__(self, shares: dict[Split, Share]) -> Sums:
+        return Sums({split: work(shares[split]) for split, work in self.works.items()})
+
+
+class OfPart(Divided):
+    """Some of the judgments of a query, whose shares somebody else passes over."""
+
+    ask: Callable[[Any], Sums]
+
+    def sums(self, work: Any) -> Sums:
+        self.passes += 1
+        return self.ask(work)
+
+
+def side_by_side(
+    readers: Mapping[K, Callable[[Ask], T]], passed: Callable[[Mapping[K, Any]], Mapping[K, Sums]]
+) -> dict[K, T]:
+    """Run readers that ask for one sum after another: what all of them ask for at a time is done in one pass.
+
+    Errors: those of the first reader that ends with one.
+    """
+    asked: SimpleQueue[tuple[K, Any]] = SimpleQueue()
+    answers: dict[K, SimpleQueue[Any]] = {key: SimpleQueue() for key in readers}
+
+    def run(key: K) -> T:
+        def ask(work: Any) -> Sums:
+            asked.put((key, work))
+            found: Sums | BaseException = answers[key].get()
+            if isinstance(found, BaseException):
+                raise found
+            return found
+
+        try:
+            return readers[key](ask)
+        finally:
+            asked.put((key, None))
+
+    with ThreadPoolExecutor(max(len(readers), 1)) as pool:
+        ends, live, waiting = {key: pool.submit(run, key) for key in readers}, set(readers), dict[K, Any]()
+        while live:
+            key, work = asked.get()
+            if work is None:
+                live.remove(key)
+            else:
+                waiting[key] = work
+            if waiting and len(waiting) == len(live):
+                try:
+                    found: Mapping[K, Any] = passed(waiting)
+                except BaseException as error:  # it ends the readers, and by the first of them this
+                    found = dict.fromkeys(waiting, error)
+                for key in waiting:
+                    answers[key].put(found[key])
+                waiting = {}
+        return {key: end.result() for key, end in ends.items()}
+
+
+def scores_of_parts(
+    slices: HeldFrame, number: int, parts: Mapping[Split, int], items: int, structure: str, kind: str, options: Any
+) -> dict[Split, Scores]:
+    """Scores of the items of a query of ``number`` slices from what folds leave, so many judgments. Errors: TooMuch."""
+    member, how = find_structure(structure), reading(structure, kind)
+    member.check(kind, options)
+    kept: type[Share] = Listed if structure == "plackett-luce" and kind != "comparisons" else Pairs
+    shares = slices.changed(_Sharing(tuple(parts), kept if how is None else how.kept))
+
+    def read(ask: Ask, judgments: int) -> Scores:
+        part = OfPart(None, number, number)
+        part.ask, part.by = ask, "pairs" if kind == "comparisons" else "lists"
+        part.items, part.query = Labels.encode(np.arange(items))[0], Labels.encode(np.zeros(1, np.int64))[0]
+        part.judgments, part.touched = judgments, np.zeros(items, np.int64)
+        if how is None:
+            part.link()
+            return part.scores(**options_of_fit(options))
+        part.links = all_linked(np.ones(items, bool))  # which items are connected is not asked of scores to learn from
+        return how.read(part, member, options).scores(Batch.whole(nobody(kind, items)))
+
+    try:
+        return side_by_side(
+            {split: partial(read, judgments=judgments) for split, judgments in parts.items()},
+            lambda works: shares.sums(_Each(dict(works))),
+        )
+    finally:
+        shares.forget()
+
+
+def nobody(kind: str, items: int) -> Preferences:
+    """So many items of one query, without judgments."""
+    none = np.zeros(0, np.int32)
+    empty: Preferences = Comparisons(winner=none, loser=none)
+    if kind != "comparisons":
+        empty = counted_lists(kind, np.zeros(1, np.int64), none, np.zeros(0))
+    return declare(empty, (np.zeros(items, np.int64), np.arange(items)))
+
+
+def known_targets(plan: Plan, recipe: Recipe, scores: Scores, kind: str) -> Targets:
+    """The targets that a plan makes of scores of all judgments of a query."""
+
+    def known(_: Batch, **__: Any) -> Scores:
+        return scores
+
+    return recipe.targets([replace(plan, structure=known)], nobody(kind, len(scores.value)))[0]
+
+
+def scored_alike(plan: Plan) -> Plan:
+    """A plan that has the same scores as all others that differ in gains."""
+    return Plan(plan.structure, "all", "identity", False, c0=plan.c0)
+
+
+# -- pairs -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Parting:
+    """What a slice of lists says of the pairs of each of ``parts`` parts."""
+
+    parts: int
+
+    def __call__(self, held: Held) -> Iterator[tuple[int, Held]]:
+        """Its pair tables in parts; the features go with the first slice."""
+        if held.slice is None:
+            return
+        query, size = held.slice.query, len(held.row)
+        place = (held.ends[0].astype(np.int64) * size + held.ends[1]) % self.parts
+        Z = held.Z if held.speaks else held.Z[:0]
+        for part in range(self.parts):
+            own = np.flatnonzero(place == part)
+            tables = {split: (above[own], below[own]) for split, (above, below) in held.tables.items()}
+            whose = Slice(query, part, JOINED)
+            yield part, replace(held.bare, Z=Z, slice=whose, ends=held.ends[:, own], tables=tables)
+
+
+def joined(parts: list[Held], bucket: int) -> Held:
+    """Put together what all slices say of some pairs."""
+    size, whole = len(parts[0].row), next(part for part in parts if len(part.Z) or not len(part.row))
+    key, place = np.unique(
+        np.concatenate([part.ends[0].astype(np.int64) * size + part.ends[1] for part in parts]), return_inverse=True
+    )
+    tables: dict[Split, tuple[NDArray[Any], NDArray[Any]]] = {}
+    for split in parts[0].tables:
+        sides = [np.concatenate([part.tables[split][side] for part in parts]) for side in (0, 1)]
+        above, below = (np.bincount(place, each.astype(np.float64), len(key)).astype(np.float64) for each in sides)
+        tables[split] = narrow(above), narrow(below)
+    ends = np.array(np.divmod(key, max(size, 1)), np.int32)
+    return replace(whole, bucket=bucket, ends=ends, tables=tables)
+
+
+@dataclass(frozen=True)
+class Both:
+    """Objects of several frames, whose sums add up."""
+
+    frames: tuple[Summing, ...]
+
+    def sums(self, work: Work) -> Sums:
+        """Do a piece of work on every object and add up."""
+        return sum((frame.sums(work) for frame in self.frames), Sums())
+
+
+# -- what a fit asks of them -------------------------------------------------------------------------------------------
+def named(found: Sums) -> str:
+    """A query that is divided, by its name."""
+    return "the log" if found["query"] == ONE_QUERY else f"query {found['query']!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The queries that are divided, once their judgments are dealt."""
+
+    held: HeldFrame
+    """With their slices."""
+    pairs: HeldFrame
+    """The pairs of their slices alone."""
+    divided: Sums
+    kind: str
+    recipe: Recipe
+
+    def joined(self) -> list[HeldFrame]:
+        """Of lists the pairs, all that is said of one in one place; to be freed."""
+        if self.kind == "comparisons":
+            return []
+        slices = [(self.held.some(found["buckets"]), len(found["buckets"])) for found in self.divided.values()]
+        return [some.exchanged(Parting(number), joined, number) for some, number in slices]
+
+    def scored(self, aims: list[Aim], totals: Sums, priors: Mapping[Split, Prior]) -> dict[tuple[int, Aim], Scored]:
+        """The targets of divided queries, those of all parts of the judgments side by side."""
+        told = {(query, aim.split): totals["divided", query, aim.split] for query in self.divided for aim in aims}
+        parts = {part: int(found["judgments"]) for part, found in told.items() if found["judgments"]}
+        found: dict[tuple[Part, Plan | None], Scores] = {}
+        if asked := [part for part in parts if any(aim.informed and aim.split == part[1] for aim in aims)]:
+            means = self.held.sums(Along({part: priors[part[1]].theta for part in asked}))
+            made = fitted(self.pairs, {(*part, 1.0 / priors[part[1]].tau2): means[part] for part in asked})
+            found |= {((query, split), None): each for (query, split, _), each in made.items()}
+        for plan in dict.fromkeys(scored_alike(plan) for aim in aims if not aim.informed for plan in aim.plans):
+            about = {aim.split for aim in aims if not aim.informed and plan in map(scored_alike, aim.plans)}
+            some = {part: judgments for part, judgments in parts.items() if part[1] in about}
+            found |= {(part, plan): each for part, each in self._scores(plan, some).items()}
+
+        def targets(part: Part, aim: Aim) -> Scored:
+            if part not in parts:
+                return Scored()
+            of = [(plan, found[part, None if aim.informed else scored_alike(plan)]) for plan in aim.plans]
+            return Scored(tuple([known_targets(plan, self.recipe, each, self.kind) for plan, each in of]), parts[part])
+
+        return {(query, aim): targets((query, aim.split), aim) for query in self.divided for aim in aims}
+
+    def _scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
+        """Scores by the structure of a plan. Errors (UsageError): more pairs than are brought together."""
+        options, structure = options_of_plan(plan, self.recipe), str(plan.structure)
+        if structure == "log-odds" and self.kind == "comparisons" and not options and parts:
+            return log_odds(self.pairs, tuple(parts))
+        found = dict[Part, Scores]()
+        for query in dict.fromkeys(query for query, _ in parts):
+            own = {split: judgments for (one, split), judgments in parts.items() if one == query}
+            about = self.divided[query]
+            slices, how = self.held.some(about["buckets"]), (about["items"], structure, self.kind, options)
+            try:
+                made = scores_of_parts(slices, len(about["buckets"]), own, *how)
+            except TooMuch:
+                raise UsageError(
+                    f"{named(about)} has more than {CELLS:,} pairs of items that were judged: on Spark the structure "
+                    f"{structure} is not found of so many; take another, or fit it on one machine"
+                ) from None
+            found |= {(query, split): each for split, each in made.items()}
+        return found
