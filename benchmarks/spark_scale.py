@@ -9,7 +9,7 @@ the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items,
 with the intervals that nobody asked for; by another structure than plackett-luce: ``lists=copeland``.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
-tasks that hold MOST distinct judgments have to divide.
+tasks that hold MOST distinct judgments have to divide; ``divided=rankings`` of so many rankings of five items.
 
 Every contender is the command ``concordant rank FILE --interval none`` (or ``concordant fit``, with nothing named but
 features) in a process of its own, from its start to the ranking or model in a file. Beside them may stand two floors,
@@ -182,11 +182,17 @@ def _note(figures: dict[str, Any]) -> str:
     )
 
 
-def divided(folder: Path, rows: int, items: int, most: int, masters: list[str]) -> None:
+def divided(folder: Path, rows: int, items: int, most: int, masters: list[str], *, rankings: bool = False) -> None:
     """Measure the default fit of one query, which no task of Spark may hold, by each contender."""
     print(json.dumps(machine()), flush=True)
-    log = write_queries(folder / f"one-query-{rows}-{items}.parquet", rows, 1, items)
+    if rankings:
+        log = write_orders(folder / f"orders-{rows}-{items}.parquet", rows, items, 5)
+    else:
+        log = write_queries(folder / f"one-query-{rows}-{items}.parquet", rows, 1, items)
     features = write_features(folder / f"features-1-{items}.parquet", 1, items)
+    if rankings:  # of a log without queries
+        table = pyarrow.parquet.read_table(features).drop_columns("query")
+        pyarrow.parquet.write_table(table, features := folder / f"features-{items}.parquet")
     for master, figures in fitted(log, features, folder, masters, rows, most):
         print(json.dumps({"divided": master, "judgments": rows, "items": items, **figures}), flush=True)
 
@@ -379,9 +385,10 @@ if __name__ == "__main__":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         structure = sys.argv[1].partition("=")[2] or "plackett-luce"
         lists(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], structure)
-    elif sys.argv[1] == "divided":
+    elif sys.argv[1] in ("divided", "divided=rankings"):
         rows, items, most = (int(float(each)) for each in sys.argv[3:6])
-        divided(Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"])
+        given = Path(sys.argv[2]), rows, items, most, sys.argv[6:] or ["duckdb", "local[2]"]
+        divided(*given, rankings="=" in sys.argv[1])
     elif sys.argv[1] == "divided-fit":
         divided_fit(*sys.argv[2:6], most=int(sys.argv[6]))
     elif sys.argv[2:3] and sys.argv[2] in FLOORS:

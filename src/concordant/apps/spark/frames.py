@@ -401,6 +401,11 @@ class JudgedQueries:
             packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, rows_packed)
         return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
 
+    @property
+    def all_large(self) -> bool:
+        """Whether no query is one that a task can hold, as far as that is known."""
+        return bool(self.large) and (not self.by_query or sum(self.large_sizes) == self.total)
+
     def _on_driver(self, label: Any) -> Preferences:
         """Return the preferences of one query from its counts. Errors (UsageError): too many for the driver."""
         number = self.large_sizes[self.large.index(label)]

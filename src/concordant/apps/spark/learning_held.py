@@ -390,6 +390,7 @@ class HeldFrame:
         ours, others = (each.repartitionById(buckets, BUCKET).groupBy(BUCKET) for each in (packed, theirs))
         both = ours.cogroup(others)
         made = both.applyInArrow(lambda key, one, other: making(key, one, other), from_arrow_schema(PIECES))
+        parts = [] if judged.all_large else [made]  # tasks of an empty one would take their time in every pass
         number, sources = buckets, list[DataFrame]()
         for place, label in enumerate(judged.large):
             if dividing is None:
@@ -400,7 +401,9 @@ class HeldFrame:
                 sources.append(source)
             else:
                 continue
-            made, number = made.unionByName(found), number + slices
+            parts.append(found)
+            number += slices
+        made = reduce(lambda one, other: one.unionByName(other), parts or [made])
         return cls(made.persist(StorageLevel.MEMORY_AND_DISK), number, tuple(sources))
 
     def some(self, buckets: Sequence[int]) -> HeldFrame:

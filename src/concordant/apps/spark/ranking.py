@@ -98,7 +98,7 @@ def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
 
 def _one_query(judged: JudgedQueries) -> bool:
     """Whether the log is one query that no task can hold, so that whatever is divided is known whole."""
-    return len(judged.large) == 1 and (not judged.by_query or judged.large_sizes[0] == judged.total)
+    return len(judged.large) == 1 and judged.all_large
 
 
 def ranked(

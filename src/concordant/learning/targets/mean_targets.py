@@ -304,9 +304,7 @@ class _Work:
         value, error = np.zeros(start[-1]), np.zeros(start[-1])
         unknown = np.zeros(start[-1], bool)
         zero, drawn = np.zeros(len(size), np.int64), np.where(exact, 1, self.subsets).astype(np.int64)
-        # a partition of a query with far more judgments than are drawn gains nothing and costs a full shuffle
-        reach = 0 if k is None else 8 * k * drawn
-        blocks = self.partition & ~exact & (total >= 2 * (k or 0)) & (total <= reach)
+        blocks = self.partition & ~exact & in_blocks(total, k or 0, drawn)
         covered = np.zeros(len(total), bool) if quick is None else quick.covered(total, k)
         if quick is not None and covered.any():
             codes = np.flatnonzero(covered)
@@ -351,6 +349,31 @@ class _Work:
         y, none = _over_best(batch, self.scale * scores.value, self.gain, self.inverse, told)
         of_query = np.bincount(np.searchsorted(codes, batch.query), none, len(codes)).astype(np.int64)
         return y, told, of_query, int((scores.status == Status.STOPPED).sum())
+
+
+def in_blocks(total: Ints, k: int, drawn: Ints) -> NDArray[np.bool_]:
+    """Whether so many subsets of k are blocks of random partitions of all judgments of a query, where these are asked.
+
+    A partition of far more judgments than are drawn gains nothing and costs a full shuffle.
+    """
+    return np.asarray((total >= 2 * k) & (total <= 8 * k * drawn), bool)
+
+
+def of_draws(draws: Sequence[Targets], k: int, judgments: int, blocks: bool) -> Targets:
+    """Put together the targets that each of some subsets of k of the judgments of one query gives by itself."""
+    one = draws[0]
+    size, number, total = np.diff(one.start), np.array([len(draws)]), max(judgments, 1)
+    told = [np.ones(len(each.value), bool) if each.unknown is None else ~each.unknown for each in draws]
+    known = None if all(each.all() for each in told) else np.concatenate(told)
+    y = np.concatenate([np.where(mask, each.value, 0.0) for each, mask in zip(draws, told, strict=True)])
+    per_round = np.array([judgments // k if blocks else 1])
+    value, error, unknown = _mean_and_error(y, known, size, number, per_round)
+    if unknown.any():
+        value = np.where(unknown, np.where(unknown, 0.0, value).sum() / max(int((~unknown).sum()), 1), value)
+    weight = np.array([judgments / (total * max(int((~unknown).sum()), 1))])
+    zero, stopped = sum(each.zero for each in draws), sum(each.stopped for each in draws)
+    without = unknown if unknown.any() else None
+    return Targets(one.start, value, error, weight, number, zero, np.array([False]), k, stopped, without)
 
 
 def a_scale(scale: Any) -> float:
