@@ -135,6 +135,24 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"structure": "log-odds", "structure_options": {"c0": [0.1, 1.0]}, "order": "all", "ridge": 0.01},
         ("large",),
     ),
+    "orders": (
+        votes({**SMALL, "large": (9, 300)}, ties=0.1),
+        {"structure": ["log-odds", "copeland"], "order": [1, 7, 60, 280, "all"], "gain": ["2^s-1", "identity"]},
+        ("large",),
+    ),
+    "order of weights": (votes({"large": (9, 300)}, weights=True), {"structure": "log-odds", "ridge": 0.1}, ("large",)),
+    "order of the informed": (votes({**SMALL, "large": (9, 300)}, people=20), {"order": 30}, ("large",)),
+    "gain of the informed": (votes({**SMALL, "large": (9, 300)}), {"informed": True, "gain": "2^s-1"}, ("large",)),
+    "orders of rankings": (
+        lists("orders", {**SMALL, "large": (9, 200), "larger": (5, 220)}),
+        {"structure": "borda", "subsets": 5},
+        ("large", "larger"),
+    ),
+    "order of choices": (
+        lists("choices", {"large": (9, 300)}),
+        {"structure": "plackett-luce", "order": 20},
+        ("large",),
+    ),
     "rankings": (lists("orders", {"large": (9, 300)}), {}, ("large",)),
     "few rankings": (lists("orders", {"large": (6, 150)}, ties=True), {"tau2": 0.5, "ridge": 0.3}, ("large",)),
     "rankings with ties": (lists("orders", {**SMALL, "large": (9, 300)}, ties=True), {}, ("large",)),
@@ -363,7 +381,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log, rows = CASES["beside small ones"][0]
     frames = [spark.createDataFrame(pa.table(table)) for table in (log, rows)]
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
-    asked: list[dict[str, Any]] = [{"target": "ndcg@3"}, {"order": 5}, {"gain": "2^s-1"}, {"structure": "auto"}]
+    asked: list[dict[str, Any]] = [{"target": "ndcg@3"}, {"structure": lambda batch: batch}]
     for params in asked:
         said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted by the aggregation that is taken"
         with pytest.raises(UsageError, match=said):

@@ -1,15 +1,14 @@
 """Targets of a query that no task can hold, by subsets of k of its judgments: each subset comes to a task of its own.
 
 Which judgments a subset holds follows from the label of the query and the places of the judgments among all of it
-(``sampling``), so that a slice knows by itself what it has of each. What a task makes of a subset is what ``mean_targets``
-makes of so many judgments at once; the driver puts these together.
+(``sampling``), so that a slice knows by itself what it has of each. What a task makes of a subset is what
+``mean_targets`` makes of so many judgments at once; the driver puts these together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,9 +54,9 @@ class Drawing:
         """Whether they are blocks of random partitions."""
         return bool(in_blocks(np.array([self.judgments]), self.k, np.array([self.subsets]))[0])
 
-    @cached_property
+    @property
     def places(self) -> Ints:
-        """The places of the judgments of each subset, shape (subsets, k)."""
+        """The places of the judgments of each subset, shape (subsets, k); drawn each time."""
         total, key = np.array([self.judgments]), np.array([self.key], np.uint64)
         return draw_subsets(total, key, self.k, self.subsets, partition=self.blocks)[2].reshape(self.subsets, self.k)
 

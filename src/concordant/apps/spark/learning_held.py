@@ -105,10 +105,11 @@ class Held:
     # -- parts of the judgments --------------------------------------------------------------------------------------
     def _kept(self, count: NDArray[Any]) -> Preferences:
         rows = np.flatnonzero(count)
-        return keep(self.prefs, rows, count[rows], self._known)
+        return keep(self.prefs, rows, count[rows], self.known)
 
     @cached_property
-    def _known(self) -> Ints:
+    def known(self) -> Ints:
+        """Queries and items that are declared."""
         return np.column_stack([self.prefs.member_groups.owner, self.prefs.members[1]]).astype(np.int64)
 
     def counts(self, split: Split) -> NDArray[Any]:
@@ -118,9 +119,13 @@ class Held:
             return np.where((self.query_fold == fold)[self.prefs.query], self.prefs.count, 0)
         return np.asarray(self.shares[way][fold], np.int64)
 
+    def left(self, split: Split) -> NDArray[Any]:
+        """How many of each distinct judgment are learned from."""
+        return self.prefs.count if split == WHOLE else self.prefs.count - self.counts(split)
+
     def learned(self, split: Split) -> Preferences:
         """The judgments that are learned from; all queries and items are declared."""
-        return self.prefs if split == WHOLE else self._kept(self.prefs.count - self.counts(split))
+        return self.prefs if split == WHOLE else self._kept(self.left(split))
 
     def left_out(self, split: Split) -> Preferences:
         """The judgments that a fold holds out."""
@@ -417,7 +422,7 @@ class HeldFrame:
         return HeldFrame(changed(self.frame, change), self.buckets)
 
     def exchanged(
-        self, send: Callable[[Held], Iterator[tuple[int, Any]]], receive: Callable[[list[Any], int], Held], number: int
+        self, send: Callable[[Held], Iterator[tuple[int, Any]]], receive: Callable[[list[Any], int], Any], number: int
     ) -> HeldFrame:
         """So many other objects, each of what all of these send to it."""
 

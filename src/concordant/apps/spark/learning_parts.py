@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
+from concordant.apps.spark.learning_draws import drawn_targets
 from concordant.apps.spark.learning_held import JOINED, Dividing, Held, HeldFrame, Slice, Split, Summing, Sums, Work
 from concordant.apps.spark.learning_passes import Aim, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
@@ -34,6 +36,7 @@ from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.sampling import label_keys
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -51,15 +54,15 @@ KINDS = ("comparisons", "orders", "choices", "ratings")
 def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Dividing | None:
     """How a query that no task can hold becomes slices; None where what a fit asks of it is no sum over them.
 
-    It is one where all judgments are aggregated at once, and judged by pairs.
+    It is one where scores follow from such sums, and are judged by pairs.
     """
     informed = ranker._informed(kind)
-    tried, _, beyond = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
+    tried, _, _ = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
     if kind not in KINDS or judged.checks.layout.covariates or Target.of(ranker.target, kind).of_lists:
         return None
-    if informed and (not beyond or ranker.structure_options):
+    if informed and ranker.structure_options:
         return None
-    if any(plan.order != "all" or not isinstance(plan.structure, str) for plan in tried):
+    if any(not isinstance(plan.structure, str) for plan in tried):
         return None
     if informed:
         return sliced
@@ -198,6 +201,11 @@ def known_targets(plan: Plan, recipe: Recipe, scores: Scores, kind: str) -> Targ
     return recipe.targets([replace(plan, structure=known)], nobody(kind, len(scores.value)))[0]
 
 
+def orders_of(aims: list[Aim]) -> set[int]:
+    """The sizes of the subsets that plans draw."""
+    return {int(plan.order) for aim in aims for plan in aim.plans if plan.order != "all"}
+
+
 def scored_alike(plan: Plan) -> Plan:
     """A plan that has the same scores as all others that differ in gains."""
     return Plan(plan.structure, "all", "identity", False, c0=plan.c0)
@@ -279,23 +287,55 @@ class Parts:
         """The targets of divided queries, those of all parts of the judgments side by side."""
         told = {(query, aim.split): totals["divided", query, aim.split] for query in self.divided for aim in aims}
         parts = {part: int(found["judgments"]) for part, found in told.items() if found["judgments"]}
+        informed = [part for part in parts if any(aim.informed and aim.split == part[1] for aim in aims)]
+        options = self._priors(informed, priors)
+        drawn: dict[tuple[Part, bool, Plan], Targets] = {}
+        for query, about, order in product(self.divided, (True, False), sorted(orders_of(aims))):
+            drawn |= self._drawn([aim for aim in aims if aim.informed == about], query, order, parts, options)
         found: dict[tuple[Part, Plan | None], Scores] = {}
-        if asked := [part for part in parts if any(aim.informed and aim.split == part[1] for aim in aims)]:
-            means = self.held.sums(Along({part: priors[part[1]].theta for part in asked}))
-            made = fitted(self.pairs, {(*part, 1.0 / priors[part[1]].tau2): means[part] for part in asked})
+        whole = [(part, aim, plan) for part in parts for aim in aims for plan in aim.plans if part[1] == aim.split]
+        whole = [(part, aim, plan) for part, aim, plan in whole if (part, aim.informed, plan) not in drawn]
+        if asked := dict.fromkeys(part for part, aim, _ in whole if aim.informed):
+            made = fitted(self.pairs, {(*part, options[part]["prior"]): options[part]["mean"] for part in asked})
             found |= {((query, split), None): each for (query, split, _), each in made.items()}
-        for plan in dict.fromkeys(scored_alike(plan) for aim in aims if not aim.informed for plan in aim.plans):
-            about = {aim.split for aim in aims if not aim.informed and plan in map(scored_alike, aim.plans)}
-            some = {part: judgments for part, judgments in parts.items() if part[1] in about}
-            found |= {(part, plan): each for part, each in self._scores(plan, some).items()}
+        for alike in dict.fromkeys(scored_alike(plan) for _, aim, plan in whole if not aim.informed):
+            some = [part for part, aim, plan in whole if not aim.informed and scored_alike(plan) == alike]
+            made_of = self._scores(alike, {part: parts[part] for part in some})
+            found |= {(part, alike): each for part, each in made_of.items()}
 
-        def targets(part: Part, aim: Aim) -> Scored:
+        def targets(part: Part, aim: Aim, plan: Plan) -> Targets:
+            if (part, aim.informed, plan) in drawn:
+                return drawn[part, aim.informed, plan]
+            return known_targets(
+                plan, self.recipe, found[part, None if aim.informed else scored_alike(plan)], self.kind
+            )
+
+        def scored(part: Part, aim: Aim) -> Scored:
             if part not in parts:
                 return Scored()
-            of = [(plan, found[part, None if aim.informed else scored_alike(plan)]) for plan in aim.plans]
-            return Scored(tuple([known_targets(plan, self.recipe, each, self.kind) for plan, each in of]), parts[part])
+            return Scored(tuple([targets(part, aim, plan) for plan in aim.plans]), parts[part])
 
-        return {(query, aim): targets((query, aim.split), aim) for query in self.divided for aim in aims}
+        return {(query, aim): scored((query, aim.split), aim) for query in self.divided for aim in aims}
+
+    def _priors(self, parts: list[Part], priors: Mapping[Split, Prior]) -> dict[Part, dict[str, Any]]:
+        """Options of the structure where features inform it."""
+        means = self.held.sums(Along({part: priors[part[1]].theta for part in parts})) if parts else {}
+        return {part: {"prior": 1.0 / priors[part[1]].tau2, "mean": means[part]} for part in parts}
+
+    def _drawn(
+        self, aims: list[Aim], query: int, order: int, parts: Mapping[Part, int], options: Mapping[Part, dict[str, Any]]
+    ) -> dict[tuple[Part, bool, Plan], Targets]:
+        """Targets of a query by plans of this order, of parts with more judgments; aims: all informed, or none."""
+        plans = dict.fromkeys(plan for aim in aims for plan in aim.plans if plan.order == order)
+        splits = dict.fromkeys(aim.split for aim in aims if any(plan in plans for plan in aim.plans))
+        own = {split: parts[query, split] for split in splits if parts.get((query, split), 0) > order}
+        if not own:
+            return {}
+        informed, about = aims[0].informed, self.divided[query]
+        key = label_keys(Labels.encode([about["query"]])[0], self.recipe.seed)[0]
+        prior = {split: options[query, split] for split in own} if informed else {}
+        made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior)
+        return {((query, split), informed, plan): each for (split, plan), each in made.items()}
 
     def _scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
         """Scores by the structure of a plan. Errors (UsageError): more pairs than are brought together."""

@@ -55,7 +55,7 @@ class Winners:
             return Sums()
         prefs, at = held.prefs, held.slice
         _, cards = dealt_cards(prefs.count, self.distinct[at.query], self.hands)
-        return Sums({(at.query, at.number): _of_winners(prefs, cards)})
+        return Sums({(at.query, at.number): of_winners(prefs, cards)})
 
 
 def _winners(prefs: Any) -> Ints:
@@ -63,7 +63,8 @@ def _winners(prefs: Any) -> Ints:
     return np.asarray(prefs.winner if prefs.kind == "comparisons" else np.zeros(prefs.distinct, np.int64))
 
 
-def _of_winners(prefs: Any, cards: Ints) -> Ints:
+def of_winners(prefs: Any, cards: Ints) -> Ints:
+    """How many cards each item wins; of lists, how many there are."""
     number = len(prefs.items) if prefs.kind == "comparisons" else 1
     return np.asarray(np.bincount(_winners(prefs), cards, number), np.int64)
 
@@ -84,7 +85,7 @@ def begins(winners: Mapping[tuple[int, int], Ints]) -> Begins:
 def first_cards(prefs: Any, cards: Ints, begin: Ints) -> Ints:
     """The place of the first card of each judgment of a slice."""
     before = np.cumsum(cards) - cards
-    mine = _of_winners(prefs, cards)
+    mine = of_winners(prefs, cards)
     own, winner = np.cumsum(mine) - mine, _winners(prefs)
     return np.asarray(begin[winner] + before - own[winner], np.int64)
 

@@ -371,7 +371,7 @@ def of_draws(draws: Sequence[Targets], k: int, judgments: int, blocks: bool) -> 
     if unknown.any():
         value = np.where(unknown, np.where(unknown, 0.0, value).sum() / max(int((~unknown).sum()), 1), value)
     weight = np.array([judgments / (total * max(int((~unknown).sum()), 1))])
-    zero, stopped = sum(each.zero for each in draws), sum(each.stopped for each in draws)
+    zero, stopped = np.sum([each.zero for each in draws], axis=0), sum(each.stopped for each in draws)
     without = unknown if unknown.any() else None
     return Targets(one.start, value, error, weight, number, zero, np.array([False]), k, stopped, without)
 
