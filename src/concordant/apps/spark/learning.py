@@ -17,6 +17,7 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
+from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated, summable
@@ -234,7 +235,7 @@ class SparkSums(TargetSums):
         return Summed(part.equations, fitted, facts, self._said(said, rows, used, facts.single, facts.queries))
 
     def learned(self, ranker: Any, kind: str) -> tuple[Floats, Normaliser, Learned, tuple[str, ...], Any]:
-        if not several_passes(ranker, kind):
+        if not several_passes(ranker, kind) and not self._by_subsets(ranker, kind):
             return super().learned(ranker, kind)
         table, fitted, rows, said = self._prepared(ranker._normaliser())
         with self.judged.explained():
@@ -247,6 +248,12 @@ class SparkSums(TargetSums):
             choosing.forget()
         said = self._said(said, rows, used, choosing.facts["single"], choosing.queries)
         return theta, fitted, how, (*said, *choosing.said, *notes), curve
+
+    def _by_subsets(self, ranker: AggregationRanker, kind: str) -> bool:
+        """Whether a query that no task can hold is divided, of which subsets are drawn."""
+        tried, _, _ = ranker._to_try(kind, max(self.judged.large_sizes, default=1), False, "cascade")
+        drawn = bool(self.judged.large) and any(plan.order != "all" for plan in tried)
+        return drawn and dividing(ranker, kind, self.judged) is not None
 
     @property
     def schema(self) -> pa.Schema:

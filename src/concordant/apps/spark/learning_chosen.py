@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_features import FeatureFrame
 from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
+from concordant.apps.spark.learning_judged import list_losses
 from concordant.apps.spark.learning_numbers import SampledSums
 from concordant.apps.spark.learning_parts import Both, Parts, dividing, named
 from concordant.apps.spark.learning_passes import (
@@ -123,7 +124,7 @@ class Choosing:
             self.facts["queries"][found["bucket"]] = keys, np.array([int(found["pairs"])])
             self.facts["largest"].append(found["judgments"])
         usual = self.ranker.structure is None or self.ranker.structure == "auto"
-        if self.facts["several"] and usual:
+        if self.facts["several"] and (usual or self.divided):
             raise UsageError(
                 f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure "
                 "reads them is chosen in memory only: on Spark name one, such as ",
@@ -197,7 +198,8 @@ class Choosing:
         by_targets = target_plans(self.target, kind) if gated else {}
         number = None if clusters is None else len(clusters)
         why = too_little(1 + len(edge_names) + len(by_targets), self.judgments, number, n) if gated else "not asked"
-        if not why and clusters is not None and self.target.of_lists:
+        apart = not why or (beyond and way == "judgments")
+        if apart and clusters is not None and self.target.of_lists:
             raise UsageError(
                 f"the gate by {self.target} of judgments in clusters is in memory only: on Spark take the target "
                 "pairwise, or ",
@@ -397,7 +399,8 @@ class Choosing:
         """The minimisers of surrogates."""
         together = self._parts.joined() if any(fit[0] == "difference-graph" for fit in asked) else []
         try:
-            return minimised(Both((self.held, *together)), asked, self.ranker.seed)
+            known = self._parts.read_by(list(asked), self.totals)
+            return minimised(Both((self.held, *together)), asked, self.ranker.seed, known)
         finally:
             for pairs in together:
                 pairs.forget()
@@ -446,7 +449,11 @@ class Choosing:
                 (query, one.split): self.totals["divided", query, one.split] for query in self.divided for one in trials
             }
             strength = {part: one["held mass"] / one["held"] for part, one in found.items() if one["held"]}
-            return self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters, strength))
+            sums = self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters, strength))
+            if self.divided and self.target.of_lists:
+                how = self.slices, self.divided, self.totals, trials, self.ranker.seed
+                sums += list_losses(self.target, self.kind, *how)
+            return sums
 
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:
         """Losses of each fold. Errors (TooFew): nothing to judge by, or to learn from."""

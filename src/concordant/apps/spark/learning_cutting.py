@@ -43,6 +43,7 @@ from concordant.preferences.counted import declare
 from concordant.preferences.preferences import Comparisons, Lists, Preferences, keep, with_unranked_last
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
+from concordant.ranking.ranked_lists import examined_only
 
 Ints = NDArray[np.int64]
 Key = tuple[Any, ...]
@@ -252,7 +253,7 @@ def sliced(
     last, by, size = judged.checks.unranked == "last", "pairs" if judged.compared else "lists", min(SHARE, judged.most)
     if last:
         judged = replace(judged, checks=replace(judged.checks, unranked=None))
-    shares, _, tasks = together(judged, label, _same)
+    shares, _, tasks = together(judged, label, _same if making.below else examined_only)
     try:
         with stage(f"counting {by}"):
             found = summed(shares, _labels, tasks)

@@ -32,9 +32,7 @@ class _Counts:
     splits: tuple[Split, ...]
 
     def __call__(self, held: Held) -> Sums:
-        if held.slice is None:
-            return Sums()
-        at = held.slice.query, held.slice.number
+        at = held.at.query, held.at.number
         return Sums({split: Sums({at: of_winners(held.prefs, held.left(split))}) for split in self.splits})
 
 
@@ -62,10 +60,8 @@ class Drawing:
 
     def of(self, held: Held) -> Iterator[tuple[int, Preferences]]:
         """What a slice has of the subsets: the number of each, and some judgments."""
-        if held.slice is None:
-            return
         prefs, count = held.prefs, held.left(self.split)
-        first = first_cards(prefs, count, self.begins[held.slice.query, held.slice.number][0])
+        first = first_cards(prefs, count, self.begins[held.at.query, held.at.number][0])
         rows = np.flatnonzero(count)
         rows = rows[np.argsort(first[rows], kind="stable")]
         if not len(rows):

@@ -44,9 +44,12 @@ MANY = 64
 PIECES = pa.schema([("bucket", pa.int64()), ("left", pa.int64()), ("piece", pa.binary())])
 SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
 FOUND = pa.schema([("bucket", pa.int64()), ("found", pa.binary())])
+HELD = "held"
 Split = tuple[str, int]
 """A way to deal judgments (judgments, queries, clusters) and the fold that is left out, −1: none."""
 WHOLE: Split = ("", -1)
+Which = Split | tuple[str, Split, int]
+"""The judgments that a fold leaves or, (HELD, split, part), those that it holds out without a part, −1: none."""
 
 
 class Sums(dict[Any, Any]):
@@ -92,10 +95,19 @@ class Held:
     """Strength of the wins either way of each pair, in the judgments that are learned from."""
     slice: Slice | None = None
     """Where this is a part of one query."""
+    parts: dict[Split, NDArray[Any]] = field(default_factory=dict)
+    """How many of each judgment that a fold holds out are in each part of these."""
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables", "slice")
+        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables", "slice", "parts")
         return {"prefs": replace(self.prefs), **{name: getattr(self, name) for name in names}}  # without what is cached
+
+    @property
+    def at(self) -> Slice:
+        """Which slice it is."""
+        if self.slice is None:
+            raise TypeError("some whole queries are no slice")
+        return self.slice
 
     @property
     def speaks(self) -> bool:
@@ -126,6 +138,13 @@ class Held:
     def learned(self, split: Split) -> Preferences:
         """The judgments that are learned from; all queries and items are declared."""
         return self.prefs if split == WHOLE else self._kept(self.left(split))
+
+    def part(self, which: Which) -> Preferences:
+        """Some of the judgments; all queries and items are declared."""
+        if len(which) == 2:
+            return self.learned(which)
+        _, split, part = which
+        return self._kept(self.counts(split) - (self.parts[split][part] if part >= 0 else 0))
 
     def left_out(self, split: Split) -> Preferences:
         """The judgments that a fold holds out."""

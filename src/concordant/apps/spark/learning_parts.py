@@ -20,8 +20,19 @@ from numpy.typing import NDArray
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
 from concordant.apps.spark.learning_draws import drawn_targets
-from concordant.apps.spark.learning_held import JOINED, Dividing, Held, HeldFrame, Slice, Split, Summing, Sums, Work
-from concordant.apps.spark.learning_passes import Aim, Prior
+from concordant.apps.spark.learning_held import (
+    JOINED,
+    Dividing,
+    Held,
+    HeldFrame,
+    Slice,
+    Split,
+    Summing,
+    Sums,
+    Which,
+    Work,
+)
+from concordant.apps.spark.learning_passes import Aim, Fit, KnownScores, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
 from concordant.apps.spark.ranking import divisible, options_of_fit, refuse_estimated
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
@@ -29,9 +40,11 @@ from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.structure_sums import reading
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.edge_sources import usual_structure
 from concordant.learning.rankers.plans import Plan, Recipe, options_of
 from concordant.learning.rankers.target import Target
 from concordant.learning.targets.mean_targets import Targets
+from concordant.losses.surrogates import surrogate
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
@@ -44,21 +57,21 @@ from concordant.ranking.structures import structure as find_structure
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 K = TypeVar("K")
+W = TypeVar("W", bound=Which)
 T = TypeVar("T")
 Ask = Callable[[Any], Sums]
 """Ask for a piece of work on all shares, added up."""
-KINDS = ("comparisons", "orders", "choices", "ratings")
-"""Kinds of logs whose judgments are judged one by one."""
 
 
 def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Dividing | None:
     """How a query that no task can hold becomes slices; None where what a fit asks of it is no sum over them.
 
-    It is one where scores follow from such sums, and are judged by pairs.
+    It is one where scores follow from such sums.
     """
     informed = ranker._informed(kind)
     tried, _, _ = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
-    if kind not in KINDS or judged.checks.layout.covariates or Target.of(ranker.target, kind).of_lists:
+    pairs_of_clicks = kind == "selections" and not Target.of(ranker.target, kind).of_lists  # are no sum over lists
+    if judged.checks.layout.covariates or pairs_of_clicks:
         return None
     if informed and ranker.structure_options:
         return None
@@ -83,23 +96,23 @@ def options_of_plan(plan: Plan, recipe: Recipe) -> dict[str, Any]:
 # -- scores ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Sharing:
-    """A slice becomes a share of the judgments that each fold leaves, by the fold."""
+    """A slice becomes shares of some of its judgments."""
 
-    splits: tuple[Split, ...]
+    parts: tuple[Which, ...]
     kept: type[Share]
 
-    def __call__(self, held: Held) -> dict[Split, Share]:
-        return {split: self.kept.of(held.learned(split)).coded(held.prefs.items) for split in self.splits}
+    def __call__(self, held: Held) -> dict[Which, Share]:
+        return {which: self.kept.of(held.part(which)).coded(held.prefs.items) for which in self.parts}
 
 
 @dataclass(frozen=True)
 class _Each:
-    """A piece of work for each fold's shares."""
+    """A piece of work for the shares of each part."""
 
-    works: Mapping[Split, Work]
+    works: Mapping[Which, Work]
 
-    def __call__(self, shares: dict[Split, Share]) -> Sums:
-        return Sums({split: work(shares[split]) for split, work in self.works.items()})
+    def __call__(self, shares: dict[Which, Share]) -> Sums:
+        return Sums({which: work(shares[which]) for which, work in self.works.items()})
 
 
 class OfPart(Divided):
@@ -155,9 +168,13 @@ def side_by_side(
 
 
 def scores_of_parts(
-    slices: HeldFrame, number: int, parts: Mapping[Split, int], items: int, structure: str, kind: str, options: Any
-) -> dict[Split, Scores]:
-    """Scores of the items of a query of ``number`` slices from what folds leave, so many judgments. Errors: TooMuch."""
+    slices: HeldFrame, parts: Mapping[W, int], about: Sums, structure: str, kind: str, options: Any
+) -> dict[W, Scores]:
+    """Scores of the items of a query, ``about`` which this is known, from parts of so many of its judgments each.
+
+    Errors (UsageError): more pairs than are brought together.
+    """
+    number, items = len(about["buckets"]), about["items"]
     member, how = find_structure(structure), reading(structure, kind)
     member.check(kind, options)
     kept: type[Share] = Listed if structure == "plackett-luce" and kind != "comparisons" else Pairs
@@ -175,12 +192,20 @@ def scores_of_parts(
         return how.read(part, member, options).scores(Batch.whole(nobody(kind, items)))
 
     try:
-        return side_by_side(
-            {split: partial(read, judgments=judgments) for split, judgments in parts.items()},
-            lambda works: shares.sums(_Each(dict(works))),
-        )
+        readers = {which: partial(read, judgments=judgments) for which, judgments in parts.items()}
+        return side_by_side(readers, lambda works: shares.sums(_Each(dict(works))))
+    except TooMuch:
+        raise UsageError(
+            f"{named(about)} has more than {CELLS:,} pairs of items that were judged: on Spark the structure "
+            f"{structure} is not found of so many; take another, or fit it on one machine"
+        ) from None
     finally:
         shares.forget()
+
+
+def named(found: Sums) -> str:
+    """A query that is divided, by its name."""
+    return "the log" if found["query"] == ONE_QUERY else f"query {found['query']!r}"
 
 
 def nobody(kind: str, items: int) -> Preferences:
@@ -220,9 +245,7 @@ class Parting:
 
     def __call__(self, held: Held) -> Iterator[tuple[int, Held]]:
         """Its pair tables in parts; the features go with the first slice."""
-        if held.slice is None:
-            return
-        query, size = held.slice.query, len(held.row)
+        query, size = held.at.query, len(held.row)
         place = (held.ends[0].astype(np.int64) * size + held.ends[1]) % self.parts
         Z = held.Z if held.speaks else held.Z[:0]
         for part in range(self.parts):
@@ -259,11 +282,6 @@ class Both:
 
 
 # -- what a fit asks of them -------------------------------------------------------------------------------------------
-def named(found: Sums) -> str:
-    """A query that is divided, by its name."""
-    return "the log" if found["query"] == ONE_QUERY else f"query {found['query']!r}"
-
-
 @dataclass(frozen=True, eq=False)
 class Parts:
     """The queries that are divided, once their judgments are dealt."""
@@ -300,7 +318,7 @@ class Parts:
             found |= {((query, split), None): each for (query, split, _), each in made.items()}
         for alike in dict.fromkeys(scored_alike(plan) for _, aim, plan in whole if not aim.informed):
             some = [part for part, aim, plan in whole if not aim.informed and scored_alike(plan) == alike]
-            made_of = self._scores(alike, {part: parts[part] for part in some})
+            made_of = self.scores(alike, {part: parts[part] for part in some})
             found |= {(part, alike): each for part, each in made_of.items()}
 
         def targets(part: Part, aim: Aim, plan: Plan) -> Targets:
@@ -316,6 +334,17 @@ class Parts:
             return Scored(tuple([targets(part, aim, plan) for plan in aim.plans]), parts[part])
 
         return {(query, aim): scored((query, aim.split), aim) for query in self.divided for aim in aims}
+
+    def read_by(self, fits: list[Fit], totals: Sums) -> KnownScores:
+        """The scores that surrogates on them read of divided queries."""
+        found: dict[tuple[int, str, Split], tuple[Scores, int]] = {}
+        for name in dict.fromkeys(fit[0] for fit in fits if self.divided and surrogate(fit[0]).reads == "scores"):
+            some = [(query, fit[1]) for query in self.divided for fit in fits if fit[0] == name]
+            parts = {part: int(totals["divided", *part]["judgments"]) for part in some}
+            plan = Plan(usual_structure(surrogate(name), self.kind), "all", "identity", False)
+            made = self.scores(plan, {part: number for part, number in parts.items() if number})
+            found |= {(query, name, split): (each, parts[query, split]) for (query, split), each in made.items()}
+        return found
 
     def _priors(self, parts: list[Part], priors: Mapping[Split, Prior]) -> dict[Part, dict[str, Any]]:
         """Options of the structure where features inform it."""
@@ -337,8 +366,8 @@ class Parts:
         made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior)
         return {((query, split), informed, plan): each for (split, plan), each in made.items()}
 
-    def _scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
-        """Scores by the structure of a plan. Errors (UsageError): more pairs than are brought together."""
+    def scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
+        """Scores by the structure of a plan. Errors: as of ``scores_of_parts``."""
         options, structure = options_of_plan(plan, self.recipe), str(plan.structure)
         if structure == "log-odds" and self.kind == "comparisons" and not options and parts:
             return log_odds(self.pairs, tuple(parts))
@@ -346,13 +375,6 @@ class Parts:
         for query in dict.fromkeys(query for query, _ in parts):
             own = {split: judgments for (one, split), judgments in parts.items() if one == query}
             about = self.divided[query]
-            slices, how = self.held.some(about["buckets"]), (about["items"], structure, self.kind, options)
-            try:
-                made = scores_of_parts(slices, len(about["buckets"]), own, *how)
-            except TooMuch:
-                raise UsageError(
-                    f"{named(about)} has more than {CELLS:,} pairs of items that were judged: on Spark the structure "
-                    f"{structure} is not found of so many; take another, or fit it on one machine"
-                ) from None
+            made = scores_of_parts(self.held.some(about["buckets"]), own, about, structure, self.kind, options)
             found |= {(query, split): each for split, each in made.items()}
         return found

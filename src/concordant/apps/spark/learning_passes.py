@@ -16,7 +16,7 @@ from concordant.apps.spark.learning_held import JOINED, WHOLE, Held, Split, Summ
 from concordant.apps.spark.learning_slices import Begins, Scored, first_cards
 from concordant.apps.spark.learning_sums import Part
 from concordant.learning.rankers.disagreement import Disagreement
-from concordant.learning.rankers.edge_sources import of_preferences
+from concordant.learning.rankers.edge_sources import of_preferences, of_scores
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.target import Target, judges_of_parts
 from concordant.learning.solvers.edge_problem import EdgeProblem, factorised
@@ -28,6 +28,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, deal_part, dealt_cards, label_keys
 from concordant.ranking.ranked_lists import several_clicks
+from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -177,12 +178,17 @@ Fit = tuple[str, Split] | tuple[str, Split, float]
 """A surrogate, the judgments that are learned from, and what tells it from others of the same."""
 
 
+KnownScores = Mapping[tuple[int, str, Split], tuple[Scores, int]]
+"""By divided query, surrogate and what is learned from: what it reads, the scores of so many judgments."""
+
+
 @dataclass(frozen=True)
 class Points:
     """Value, gradient and Hessian of the sums of surrogates at a point each."""
 
     thetas: Mapping[Fit, Floats]
     seed: int
+    known: KnownScores = field(default_factory=dict)
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
@@ -212,16 +218,21 @@ class Points:
         return float(value), problem.back(problem.to_units(slope)), problem.hessian(bend, none)
 
     def _of_edges(self, held: Held, name: str, split: Split, theta: Floats) -> tuple[float, Floats, Floats] | None:
-        prefs = held.learned(split)
-        if not len(prefs):
-            return None
         member = surrogate(name)
-        part = held.training(prefs)
-        usual: dict[str, Any] = {"structure": None, "structure_options": {}, "order": "all", "subsets": 1}
-        source = of_preferences(part, member, **usual, seed=self.seed)
+        if held.slice is not None and member.reads == "scores":
+            scores, number = self.known.get((held.slice.query, name, split), (None, 0))
+            if scores is None or not held.speaks:
+                return None
+            source = of_scores(scores, held.row)
+        else:
+            prefs = held.learned(split)
+            if not len(prefs):
+                return None
+            usual: dict[str, Any] = {"structure": None, "structure_options": {}, "order": "all", "subsets": 1}
+            source, number = of_preferences(held.training(prefs), member, **usual, seed=self.seed), len(prefs)
         options = {"gain": "identity" if name == "err-pairwise" else "2^s"} if member.reads == "scores" else {}
         objective = member.objective(source.law, **options)
-        problem = EdgeProblem.of(held.Z, objective, 0.0, source.rows, source.weight * len(prefs))
+        problem = EdgeProblem.of(held.Z, objective, 0.0, source.rows, source.weight * number)
         alpha = problem.times(theta)
         gap, pulled = problem.gaps(alpha), alpha[problem.unit]
         slope = problem.back(problem.slopes(gap, pulled))
@@ -241,7 +252,9 @@ class Asked:
     start: Floats
 
 
-def minimised(held: Summing, asked: Mapping[Fit, Asked], seed: int) -> dict[Fit, Floats]:
+def minimised(
+    held: Summing, asked: Mapping[Fit, Asked], seed: int, known: KnownScores | None = None
+) -> dict[Fit, Floats]:
     """Return the minimiser of each surrogate by Newton's method; one pass evaluates all that are still on their way."""
     found: dict[Fit, Floats] = {}
     at = {fit: one.start for fit, one in asked.items()}
@@ -249,7 +262,7 @@ def minimised(held: Summing, asked: Mapping[Fit, Asked], seed: int) -> dict[Fit,
     for _ in range(STEPS):
         if not at:
             return found
-        sums = held.sums(Points(dict(at), seed))
+        sums = held.sums(Points(dict(at), seed, known or {}))
         for fit, theta in list(at.items()):
             one = asked[fit]
             value = sums[fit, "value"] / one.total + 0.5 * one.ridge * float(theta @ theta)
@@ -375,12 +388,12 @@ class Losses:
         found = Sums()
         for trial in self.trials:
             prefs = held.left_out(trial.split)
-            if not len(prefs):
+            if not len(prefs) or (held.slice is not None and self.target.of_lists):
                 continue
             judge = self.target.judge(prefs, np.ones(len(held.start) - 1))
             scores = products_of(held, trial.thetas)
             scale = self._scale(held, trial.split, judge)
-            lost = scale * self._lost(judge, scores)
+            lost = scale * self.lost(judge, scores)
             found[trial.split, "lost"], found[trial.split, "weight"] = lost.sum(axis=0), float(judge.weight.sum())
             found[trial.split, "edges"] = judge.edges
             apart = lost - lost[:, [trial.reference]]
@@ -407,7 +420,7 @@ class Losses:
                     found[trial.split, "products"] = each.T @ (count[:, None] * each)
             else:
                 parts = judges_of_parts(judge, self.target, self.seed)
-                found[trial.split, "parts lost"] = np.array([self._lost(part, scores).sum(axis=0) for part in parts])
+                found[trial.split, "parts lost"] = np.array([self.lost(part, scores).sum(axis=0) for part in parts])
                 found[trial.split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
         return found
 
@@ -420,7 +433,7 @@ class Losses:
         return float(judge.total.sum()) / len(judge.held) / strength if strength > 0 else 1.0
 
     @staticmethod
-    def _lost(judge: Any, scores: Floats) -> Floats:
+    def lost(judge: Any, scores: Floats) -> Floats:
         rates = [np.nan_to_num(judge.rates(np.ascontiguousarray(one))) for one in scores.T]
         return np.asarray(judge.weight[:, None] * np.column_stack(rates), np.float64)
 

@@ -21,6 +21,7 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.ranked_lists import UNSEEN, several_clicks
+from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,13 @@ def of_preferences(
     return Source(law, training.row[some], training.share, facts, (*notes, *said))
 
 
+def of_scores(scores: Scores, row: Ints) -> Source:
+    """What surrogates read of the scores of all judgments of one query, whose items have these rows."""
+    some = np.ones(len(row), bool) if scores.known is None else scores.known
+    law = Relevance.of(scores.value[some], np.array([0, int(some.sum())]))
+    return Source(law, row[some], np.ones(1), {"order": "all"})
+
+
 def clicks_note(name: str) -> Note:
     """Say what pairs read from click logs do."""
     text = (
@@ -122,9 +130,15 @@ def structure_for(member: Surrogate, given: Any, prefs: Preferences) -> Any:
     """The structure given, or the usual one: for ERR chances in [0, 1], else log-odds."""
     if given is not None:
         return given
+    clicks = prefs.kind == "selections" and member.consistent_for == "err"
+    return usual_structure(member, str(prefs.kind), usual_clicks(prefs) if clicks else "")
+
+
+def usual_structure(member: Surrogate, kind: str, clicks: str = "cascade") -> str:
+    """The usual one of a kind of judgments; ``clicks``: that of the clicks."""
     if member.consistent_for != "err":
         return "log-odds"
-    return usual_clicks(prefs) if prefs.kind == "selections" else "budgeted-borda"
+    return clicks if kind == "selections" else "budgeted-borda"
 
 
 def _draws(batch: Batch, value: Floats, start: Ints, drawn: Ints) -> Floats:

@@ -21,6 +21,7 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys
 from concordant.ranking.click_models import usual_clicks
+from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -83,11 +84,15 @@ class Target:
 
     def structure_for(self, held: Preferences) -> str:
         """The structure whose scores of the held-out judgments a list is judged by."""
-        if held.kind == "selections":
-            return usual_clicks(held)
+        return self.structure_of(str(held.kind), usual_clicks(held) if held.kind == "selections" else "")
+
+    def structure_of(self, kind: str, clicks: str = "cascade") -> str:
+        """The same of a kind of judgments; ``clicks``: the usual structure of the clicks."""
+        if kind == "selections":
+            return clicks
         if self.name == "err":
             return "budgeted-borda"
-        return {"comparisons": "log-odds", "choices": "plackett-luce"}.get(str(held.kind), "borda")
+        return {"comparisons": "log-odds", "choices": "plackett-luce"}.get(kind, "borda")
 
     def judge(self, held: Preferences, weight: Floats | None = None) -> Disagreement | ListLoss:
         """Return what charges scores with held-out judgments; ``weight`` is one for each query."""
@@ -104,13 +109,24 @@ class ListLoss:
     """
 
     def __init__(self, target: Target, held: Preferences, weight: Floats | None) -> None:
-        self.target, self.held, self.given = target, held, weight
         batch = Batch.whole(held)
-        kind = str(held.kind)
         scores = find_structure(target.structure_for(held)).function(batch)
-        self.told = np.ones(len(batch.item), bool) if scores.known is None else scores.known
+        self.held, self.given = held, weight
+        judgments = np.asarray(held.judgments * (1.0 if weight is None else weight), np.float64)
+        self._read(target, str(held.kind), batch.node_groups, scores, judgments)
+
+    @classmethod
+    def of_scores(cls, target: Target, kind: str, groups: Ragged, scores: Scores, judgments: Floats) -> ListLoss:
+        """That of queries whose held-out judgments have given these scores; ``groups``: their nodes."""
+        self = cls.__new__(cls)
+        self._read(target, kind, groups, scores, judgments)
+        return self
+
+    def _read(self, target: Target, kind: str, groups: Ragged, scores: Scores, judgments: Floats) -> None:
+        self.target = target
+        self.told = np.ones(len(scores.value), bool) if scores.known is None else scores.known
         found = scores.value[self.told]
-        self.lists = Ragged.of_sizes(batch.node_groups.sums(self.told).astype(np.int64))
+        self.lists = Ragged.of_sizes(groups.sums(self.told).astype(np.int64))
         self.owner = self.lists.owner
         chances = target.name == "err" or kind == "selections"
         self.gains = np.asarray(found if chances else the_gain("2^s-1")(found), np.float64)
@@ -118,8 +134,7 @@ class ListLoss:
         flat = np.ones_like if target.name == "precision" else None
         self.discount: Any = flat or (lambda rank: np.log2(1.0 + rank))
         best = best_value(self.lists.start, self.gains, inverse_discount(longest, flat, target.at))
-        judgments = held.judgments * (1.0 if weight is None else weight)
-        self.weight = np.where((best > ZERO) & (held.judgments > 0), judgments, 0.0)
+        self.weight = np.where((best > ZERO) & (judgments > 0), judgments, 0.0)
 
     @property
     def edges(self) -> int:

@@ -1,0 +1,137 @@
+"""A query that no task can hold, judged by whole lists: the structure of what folds hold out, from sums over slices.
+
+A loss of lists reads the scores of all held-out judgments together, and its error those without each of ten parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concordant.apps.spark.learning_held import HELD, Held, HeldFrame, Split, Sums, Which
+from concordant.apps.spark.learning_parts import scores_of_parts
+from concordant.apps.spark.learning_passes import Losses, Trial, narrow, products_of
+from concordant.apps.spark.learning_slices import Begins, begins, first_cards, of_winners
+from concordant.learning.rankers.target import PARTS, ListLoss, Target
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import deal_part, dealt_cards, label_keys
+
+Floats = NDArray[np.float64]
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Distinct:
+    """Distinct judgments of each query that folds hold out."""
+
+    splits: Sequence[Split]
+
+    def __call__(self, held: Held) -> Sums:
+        return Sums({(held.at.query, split): int((held.counts(split) > 0).sum()) for split in self.splits})
+
+
+@dataclass(frozen=True)
+class _Cards:
+    """How many of these cards each item wins in each slice."""
+
+    splits: Sequence[Split]
+    distinct: Sums
+
+    def __call__(self, held: Held) -> Sums:
+        found, at = Sums(), held.at
+        for split in self.splits:
+            _, cards = dealt_cards(held.counts(split), self.distinct[at.query, split], PARTS)
+            found[split] = Sums({(at.query, at.number): of_winners(held.prefs, cards)})
+        return found
+
+
+@dataclass(frozen=True)
+class _Dealing:
+    """Deal what folds hold out into parts, as ``judges_of_parts`` does."""
+
+    distinct: Sums
+    begins: Mapping[Split, Begins]
+    seed: int
+
+    def __call__(self, held: Held) -> Held:
+        at, key, parts = held.at, label_keys(held.prefs.queries, self.seed)[0], {}
+        for split, places in self.begins.items():
+            even, cards = dealt_cards(held.counts(split), self.distinct[at.query, split], PARTS)
+            begin, total = places[at.query, at.number]
+            parts[split] = narrow(deal_part(first_cards(held.prefs, cards, begin), even, cards, key, total, PARTS))
+        return replace(held, parts=parts)
+
+
+def _sizes(held: Held) -> Sums:
+    """Judgments of each part of what folds hold out."""
+    return Sums({(held.at.query, split): parts.sum(axis=1, dtype=np.int64) for split, parts in held.parts.items()})
+
+
+@dataclass(frozen=True)
+class _Scorers:
+    """Scores of the items of divided queries by linear scorers."""
+
+    thetas: Mapping[Split, Floats]
+
+    def __call__(self, held: Held) -> Sums:
+        if not held.speaks:
+            return Sums()
+        return Sums({(held.at.query, split): products_of(held, theta) for split, theta in self.thetas.items()})
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+def dealt_parts(slices: HeldFrame, splits: Sequence[Split], seed: int) -> HeldFrame:
+    """The slices with what folds hold out in parts; to be freed."""
+    distinct = slices.sums(_Distinct(splits))
+    cards = slices.sums(_Cards(splits, distinct))
+    return slices.changed(_Dealing(distinct, {split: begins(cards[split]) for split in splits}, seed))
+
+
+def list_losses(
+    target: Target, kind: str, slices: HeldFrame, divided: Sums, totals: Sums, trials: Sequence[Trial], seed: int
+) -> Sums:
+    """What ``Losses`` finds of queries, of those that are divided. Errors: as of ``scores_of_parts``."""
+    apart = [trial.split for trial in trials if not trial.by_query]
+    dealt = dealt_parts(slices, apart, seed) if apart else slices
+    try:
+        sizes = dealt.sums(_sizes) if apart else Sums()
+        scorers = slices.sums(_Scorers({trial.split: trial.thetas for trial in trials}))
+        found = Sums()
+        for query, about in divided.items():
+            held = [(trial, int(totals["divided", query, trial.split]["held"])) for trial in trials]
+            held = [(trial, number) for trial, number in held if number]
+            parts: dict[Which, int] = {}
+            for trial, number in held:
+                parts[HELD, trial.split, -1] = number
+                if not trial.by_query:
+                    left = number - sizes[query, trial.split]
+                    parts |= {(HELD, trial.split, part): int(left[part]) for part in range(PARTS)}
+            how: Any = (about, target.structure_of(kind), kind, {})
+            scores = scores_of_parts(dealt.some(about["buckets"]), parts, *how) if parts else {}
+            nodes = Ragged(np.array([0, about["items"]]))
+            judges = {
+                which: ListLoss.of_scores(target, kind, nodes, scores[which], np.array([float(number)]))
+                for which, number in parts.items()
+            }
+            for trial, _ in held:
+                found += _of_query(query, trial, judges, scorers[query, trial.split])
+        return found
+    finally:
+        if dealt is not slices:
+            dealt.forget()
+
+
+def _of_query(query: int, trial: Trial, judges: Mapping[Which, ListLoss], scores: Floats) -> Sums:
+    split, judge = trial.split, judges[HELD, trial.split, -1]
+    lost, weight = Losses.lost(judge, scores).sum(axis=0), float(judge.weight.sum())
+    found = Sums({(split, "lost"): lost, (split, "weight"): weight, (split, "edges"): judge.edges})
+    if trial.by_query:
+        return found + Sums({("divided", query, split): Sums(lost=lost, weight=weight)})
+    parts = [judges[HELD, split, part] for part in range(PARTS)]
+    found[split, "parts lost"] = np.array([Losses.lost(part, scores).sum(axis=0) for part in parts])
+    found[split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
+    return found
