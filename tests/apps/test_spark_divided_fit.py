@@ -148,7 +148,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     ),
     "order of weights": (votes({"large": (9, 300)}, weights=True), {"structure": "log-odds", "ridge": 0.1}, ("large",)),
     "one order": (
-        votes({**SMALL, "large": (9, 300)}),
+        votes({**SMALL, "large": (16, 600)}),
         {"structure": "copeland", "order": 20, "ridge": 0.01, "gain": "identity"},
         ("large",),
     ),
