@@ -22,6 +22,7 @@ from concordant.learning.solvers.edges import fit_edges
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.closed_forms import copeland
 from running import exit_status
 from spark_session import spark_tests
 
@@ -73,9 +74,15 @@ def clicks() -> tuple[Table, Table]:
 CASES: dict[str, tuple[tuple[Table, Table], dict[str, Any], dict[str, Any]]] = {
     "default": (votes(16, 1500), {}, {}),
     "clusters": (votes(4, 400, cluster=30), {}, {"columns": {"cluster": "annotator"}}),
+    "clusters by lists": (votes(4, 400, cluster=60), {"target": "err"}, {"columns": {"cluster": "annotator"}}),
     "items": (
         of_items(votes(5, 500, integers=True, tie=0.2)),
         {"ridge": [0.01, 1.0], "folds": 2, "target": "ndcg@3"},
+        {},
+    ),
+    "a function": (
+        of_items(votes(5, 500, integers=True, tie=0.2)),
+        {"structure": copeland, "order": "all", "ridge": [0.01, 1.0], "folds": 2, "target": "ndcg@3"},
         {},
     ),
     "clicks": (clicks(), {}, {}),
@@ -89,7 +96,7 @@ def test_the_fit_of_memory(spark: Any, name: str) -> None:
     (log, rows), params, reading = CASES[name]
     plain = AggregationRanker(**params).fit(rows, read(log, **reading))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
-    most = {"most": 8} if name == "items" else {}  # queries that the driver has to hold
+    most = {"most": 8} if name == "a function" else {}  # queries that the driver has to hold
     ours = fit(*([AggregationRanker(**params)] if params else []), *frames, **reading, **most)
     by_driver = [note for note in ours.status_["notes"] if "done by the driver" in note]
     assert bool(by_driver) == bool(most)
@@ -142,8 +149,6 @@ def test_what_is_refused(spark: Any) -> None:
     assert str(ours.value) == str(plain.value)
     with pytest.raises(UsageError, match="there are no features"):
         fit(AggregationRanker(), log, session=spark)
-    with pytest.raises(UsageError, match="judgments in clusters is in memory only"):
-        fit(AggregationRanker(target="err"), log, rows, session=spark, columns={"cluster": "annotator"})
     lists, of = clicks()
     lists["clicked"] = [1] * len(lists["clicked"])
     with pytest.raises(UsageError, match="200 of 200 lists have more than one click"):

@@ -171,6 +171,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"target": "precision@2", "gate": False},
         ("large",),
     ),
+    "people by ndcg": (votes({"large": (9, 400), "p": (5, 60)}, people=60), {"target": "ndcg@3"}, ("large",)),
+    "people by err": (lists("orders", {"large": (9, 400)}, people=50), {"target": "err"}, ("large",)),
     "rankings by ndcg": (lists("orders", {"large": (9, 300), "p": (5, 40)}), {"target": "ndcg"}, ("large",)),
     "choices by ndcg": (lists("choices", {"large": (7, 200)}), {"target": "ndcg@2", "folds": 3}, ("large",)),
     "clicks": (lists("selections", {**SMALL, "large": (9, 300)}), {}, ("large",)),

@@ -29,6 +29,7 @@ from concordant.apps.spark.learning_passes import (
     Equations,
     Facts,
     Fit,
+    HeldClusters,
     Losses,
     Prior,
     Sampling,
@@ -198,13 +199,6 @@ class Choosing:
         by_targets = target_plans(self.target, kind) if gated else {}
         number = None if clusters is None else len(clusters)
         why = too_little(1 + len(edge_names) + len(by_targets), self.judgments, number, n) if gated else "not asked"
-        apart = not why or (beyond and way == "judgments")
-        if apart and clusters is not None and self.target.of_lists:
-            raise UsageError(
-                f"the gate by {self.target} of judgments in clusters is in memory only: on Spark take the target "
-                "pairwise, or ",
-                Setting("gate", False),
-            )
         gate_way = "" if why else "judgments" if clusters is None else "clusters"
         cv, gate = [(way, k) for k in range(n) if way], [(gate_way, k) for k in range(n) if gate_way]
         numbers, start = self._numbers() if informed else (None, np.zeros(len(self.normaliser.names)))
@@ -449,10 +443,14 @@ class Choosing:
                 (query, one.split): self.totals["divided", query, one.split] for query in self.divided for one in trials
             }
             strength = {part: one["held mass"] / one["held"] for part, one in found.items() if one["held"]}
-            sums = self.held.sums(Losses(tuple(trials), self.target, self.ranker.seed, clusters, strength))
+            seed, keys = self.ranker.seed, dict[Split, NDArray[np.uint64]]()
+            if clusters and self.target.of_lists:
+                found = self.held.sums(HeldClusters(tuple(one.split for one in trials), seed))
+                keys = {split: each.values for split, each in found.items()}
+            sums = self.held.sums(Losses(tuple(trials), self.target, seed, clusters, strength, keys))
             if self.divided and self.target.of_lists:
-                how = self.slices, self.divided, self.totals, trials, self.ranker.seed
-                sums += list_losses(self.target, self.kind, *how)
+                of_query = self.slices, self.divided, self.totals
+                sums += list_losses(self.target, self.kind, *of_query, trials, seed, keys)
             return sums
 
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:

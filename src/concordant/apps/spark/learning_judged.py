@@ -16,7 +16,7 @@ from concordant.apps.spark.learning_held import HELD, Held, HeldFrame, Split, Su
 from concordant.apps.spark.learning_parts import scores_of_parts
 from concordant.apps.spark.learning_passes import Losses, Trial, narrow, products_of
 from concordant.apps.spark.learning_slices import Begins, begins, first_cards, of_winners
-from concordant.learning.rankers.target import PARTS, ListLoss, Target
+from concordant.learning.rankers.target import PARTS, ListLoss, Target, part_of_clusters
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal_part, dealt_cards, label_keys
 
@@ -56,8 +56,15 @@ class _Dealing:
     distinct: Sums
     begins: Mapping[Split, Begins]
     seed: int
+    keys: Mapping[Split, NDArray[np.uint64]]
+    """Of clusters, where there are some."""
 
     def __call__(self, held: Held) -> Held:
+        prefs = held.prefs
+        if prefs.clusters is not None and prefs.cluster is not None:
+            part = {split: part_of_clusters(prefs.clusters, self.seed, keys) for split, keys in self.keys.items()}
+            mine = {split: each[prefs.cluster] == np.arange(PARTS)[:, None] for split, each in part.items()}
+            return replace(held, parts={split: narrow(each * held.counts(split)) for split, each in mine.items()})
         at, key, parts = held.at, label_keys(held.prefs.queries, self.seed)[0], {}
         for split, places in self.begins.items():
             even, cards = dealt_cards(held.counts(split), self.distinct[at.query, split], PARTS)
@@ -84,19 +91,30 @@ class _Scorers:
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
-def dealt_parts(slices: HeldFrame, splits: Sequence[Split], seed: int) -> HeldFrame:
+def dealt_parts(
+    slices: HeldFrame, splits: Sequence[Split], seed: int, keys: Mapping[Split, NDArray[np.uint64]]
+) -> HeldFrame:
     """The slices with what folds hold out in parts; to be freed."""
+    if keys:
+        return slices.changed(_Dealing(Sums(), {}, seed, keys))
     distinct = slices.sums(_Distinct(splits))
     cards = slices.sums(_Cards(splits, distinct))
-    return slices.changed(_Dealing(distinct, {split: begins(cards[split]) for split in splits}, seed))
+    return slices.changed(_Dealing(distinct, {split: begins(cards[split]) for split in splits}, seed, {}))
 
 
 def list_losses(
-    target: Target, kind: str, slices: HeldFrame, divided: Sums, totals: Sums, trials: Sequence[Trial], seed: int
+    target: Target,
+    kind: str,
+    slices: HeldFrame,
+    divided: Sums,
+    totals: Sums,
+    trials: Sequence[Trial],
+    seed: int,
+    keys: Mapping[Split, NDArray[np.uint64]],
 ) -> Sums:
     """What ``Losses`` finds of queries, of those that are divided. Errors: as of ``scores_of_parts``."""
     apart = [trial.split for trial in trials if not trial.by_query]
-    dealt = dealt_parts(slices, apart, seed) if apart else slices
+    dealt = dealt_parts(slices, apart, seed, keys) if apart else slices
     try:
         sizes = dealt.sums(_sizes) if apart else Sums()
         scorers = slices.sums(_Scorers({trial.split: trial.thetas for trial in trials}))

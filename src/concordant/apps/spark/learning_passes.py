@@ -359,6 +359,31 @@ class Equations:
                 found[aim, place, "facts"] = Sums({**summed, "largest": [said.largest]})
 
 
+@dataclass(frozen=True, eq=False)
+class Keys:
+    """Keys of clusters, sorted; those of parts are counted once."""
+
+    values: NDArray[np.uint64]
+
+    def __add__(self, other: Keys) -> Keys:
+        return Keys(np.union1d(self.values, other.values))
+
+
+@dataclass(frozen=True)
+class HeldClusters:
+    """The keys of the clusters of what each fold holds out."""
+
+    splits: tuple[Split, ...]
+    seed: int
+
+    def __call__(self, held: Held) -> Sums:
+        clusters, whose = held.prefs.clusters, held.prefs.cluster
+        if clusters is None or whose is None:
+            return Sums()
+        keys = label_keys(clusters, self.seed)
+        return Sums({split: Keys(np.unique(keys[whose[held.counts(split) > 0]])) for split in self.splits})
+
+
 @dataclass(frozen=True)
 class Trial:
     """Linear scorers that the judgments held out are to judge."""
@@ -383,6 +408,8 @@ class Losses:
     """Whether judgments of one cluster, wherever they are, are one."""
     strength: Mapping[tuple[int, Split], float] = field(default_factory=dict)
     """Of divided queries: the mean strength of the judgments that a fold holds out."""
+    keys: Mapping[Split, NDArray[np.uint64]] = field(default_factory=dict)
+    """Those of all clusters of what a fold holds out, sorted, where whole lists are judged."""
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
@@ -419,7 +446,7 @@ class Losses:
                 else:
                     found[trial.split, "products"] = each.T @ (count[:, None] * each)
             else:
-                parts = judges_of_parts(judge, self.target, self.seed)
+                parts = judges_of_parts(judge, self.target, self.seed, self.keys.get(trial.split))
                 found[trial.split, "parts lost"] = np.array([self.lost(part, scores).sum(axis=0) for part in parts])
                 found[trial.split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
         return found

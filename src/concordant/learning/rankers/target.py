@@ -17,6 +17,7 @@ from concordant.losses.gains import best_value, inverse_discount, the_gain
 from concordant.losses.metrics.err import err
 from concordant.losses.metrics.ndcg import ndcg
 from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys
@@ -166,11 +167,25 @@ class ListLoss:
     """The loss is no sum over judgments."""
 
 
-def judges_of_parts(judge: Disagreement | ListLoss, target: Target, seed: int) -> list[Disagreement | ListLoss]:
-    """What judges without each of ``PARTS`` parts of the judgments (of the clusters, where there are some)."""
+def part_of_clusters(clusters: Labels, seed: int, keys: NDArray[np.uint64] | None = None) -> NDArray[np.int64]:
+    """Which of ``PARTS`` parts each cluster is in, by its place among all clusters in the order of their keys.
+
+    ``keys``: those of all clusters, sorted, where these are some of them.
+    """
+    own = label_keys(clusters, seed)
+    return np.searchsorted(np.sort(own) if keys is None else keys, own) % PARTS
+
+
+def judges_of_parts(
+    judge: Disagreement | ListLoss, target: Target, seed: int, keys: NDArray[np.uint64] | None = None
+) -> list[Disagreement | ListLoss]:
+    """What judges without each of ``PARTS`` parts of the judgments (of the clusters, where there are some).
+
+    ``keys``: of ``part_of_clusters``.
+    """
     held = judge.held
-    if held.cluster is not None:
-        share = np.random.default_rng(seed).permutation(len(held.clusters or ())) % PARTS
+    if held.cluster is not None and held.clusters is not None:
+        share = part_of_clusters(held.clusters, seed, keys)
         shares = [np.where(share[held.cluster] == part, held.count, 0) for part in range(PARTS)]
     else:
         shares = list(deal(held.start, held.count, label_keys(held.queries, seed), PARTS))
