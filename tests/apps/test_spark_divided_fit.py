@@ -412,7 +412,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
     asked: list[dict[str, Any]] = [{"structure": lambda batch: batch}]
     for params in asked:
-        said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted by the aggregation that is taken"
+        said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted without covariates"
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)

@@ -111,7 +111,7 @@ TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
-or by lists (``splitting``, ``learning_slices``), or worked on by the driver."""
+or by lists (``splitting``, ``learning_cutting``), or worked on by the driver."""
 HERE = 1 << 24
 """Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
 BUCKETS = 1 << 14
@@ -419,9 +419,8 @@ class JudgedQueries:
                 Setting("interval", "none"),
                 ") or, but for the bootstrap, at most 16.8 million pairs of items were judged, of the sandwich 1,000 "
                 "items; other scores but dependent-click's from as many pairs, clicks or places. A linear scorer is "
-                "fitted by the aggregation that is taken where nothing is named, judged by pairs (",
-                Setting("target", "pairwise"),
-                ")",
+                "fitted without covariates, to structures by name whose scores are found so, and of clicks by lists, "
+                "not by pairs",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
         with told(self.name):

@@ -161,8 +161,8 @@ def fit(
     ``fit(log, features)`` is the fit with nothing named, as ``concordant fit`` makes it. Tasks turn the judgments of
     their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
     losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
-    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks where comparisons are
-    aggregated as usual and judged by pairs, else it is the driver's.
+    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for covariates,
+    structures that are functions and clicks judged by pairs: then it is the driver's.
 
     Parameters
     ----------
