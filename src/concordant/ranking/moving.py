@@ -36,6 +36,7 @@ from scipy.special import chdtrc
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
+from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
 
@@ -94,6 +95,11 @@ class Games:
     @property
     def knots(self) -> int:
         return len(self.time)
+
+    @cached_property
+    def strength(self) -> Floats:
+        """Of each row, ties left out."""
+        return self.above + self.below
 
     @cached_property
     def item(self) -> Ints:
@@ -185,43 +191,21 @@ class _Walks:
     """Systems with the curvature of walks and edges."""
 
     def __init__(self, prior: Floats, step: Floats, one: Ints, other: Ints, weight: Floats) -> None:
-        from concordant.kernels.walks import factor, product, solve
+        from concordant.kernels.walks import factor, solve
 
-        self._product, self._solve = product, solve
+        self._solve = solve
         self.arrays = [read_only(prior, np.float64), read_only(step, np.float64)]
         self.edges = [read_only(one, np.int64), read_only(other, np.int64), read_only(weight, np.float64)]
         knots = len(prior)
         on_knots = np.bincount(one, weight, knots) + np.bincount(other, weight, knots)
-        self.pivot = np.empty(knots)
-        factor(*self.arrays, read_only(on_knots, np.float64), self.pivot)
-
-    def times(self, x: Floats) -> Floats:
-        out = np.empty(len(x))
-        self._product(*self.arrays, *self.edges, read_only(x, np.float64), out)
-        return out
-
-    def near(self, right: Floats) -> Floats:
-        """Solve with each walk's opponents held where they are."""
-        out = np.empty(len(right))
-        self._solve(self.arrays[1], self.pivot, read_only(right, np.float64), out)
-        return out
+        pivot = np.empty(knots)
+        factor(*self.arrays, read_only(on_knots, np.float64), pivot)
+        self.pivot = read_only(pivot, np.float64)
 
     def solve(self, right: Floats, share: float = SOLVED) -> Floats:
         """Conjugate gradients."""
-        found, rest = np.zeros(len(right)), right.copy()
-        z = self.near(rest)
-        way, size = z, float(rest @ z)
-        enough = share**2 * size
-        for _ in range(len(right) + 10):
-            if size <= enough:
-                break
-            ahead = self.times(way)
-            length = size / float(way @ ahead)
-            found += length * way
-            rest -= length * ahead
-            z = self.near(rest)
-            size, before = float(rest @ z), size
-            way = z + (size / before) * way
+        found = np.empty(len(right))
+        self._solve(*self.arrays, *self.edges, self.pivot, read_only(right, np.float64), share, found)
         return found
 
 
@@ -263,7 +247,8 @@ def _at(games: Games, precision: float, drift: float, theta: Floats, beta: Float
     margin = theta[games.one] - theta[games.other] + games.z @ beta[:names]
     if games.tied is None:
         pull, curve = win_derivatives(margin, games.above, games.below)
-        value = -float(games.above @ np.logaddexp(0.0, -margin) + games.below @ np.logaddexp(0.0, margin))
+        value = -float(games.strength @ np.log1p(np.exp(-np.abs(margin))))  # log(1 + e^±m), less the line that it nears
+        value -= float(games.above @ np.maximum(-margin, 0.0) + games.below @ np.maximum(margin, 0.0))
         columns = [curve * z for z in games.z.T]
         lean, own = games.z.T @ pull, games.z.T @ (curve[:, None] * games.z)
     else:
@@ -342,16 +327,20 @@ class Beliefs:
         """
         games, fit = self.fit.games, self.fit
         margin = fit.theta[games.one] - fit.theta[games.other] + games.z @ fit.beta[: games.z.shape[1]]
-        strength, tie = games.above + games.below, np.zeros(len(margin))
-        win, loss = win_probability(margin)
+        strength, (win, loss) = games.strength, win_probability(margin)
         if games.tied is not None:
             strength = strength + games.tied
             win, loss, tie = davidson_probabilities(margin, np.full(len(margin), fit.beta[-1]))
         mean = 0.5 * (win - loss)
-        central = [win * (0.5 - mean) ** r + loss * (-0.5 - mean) ** r + tie * (-mean) ** r for r in (2, 3, 4)]
+        outcomes = [(win, 0.5 - mean), (loss, -0.5 - mean), *([] if games.tied is None else [(tie, -mean)])]
+        second, cubic, quartic = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean))
+        for chance, off in outcomes:
+            square = off * off
+            second += chance * square
+            cubic += chance * square * off
+            quartic += chance * square * square
         one, _, of_row = games.edges
-        third, fourth = (np.bincount(of_row, strength * kappa, len(one))
-                         for kappa in (central[1], central[2] - 3.0 * central[0] ** 2))  # fmt: skip
+        third, fourth = (np.bincount(of_row, strength * kappa, len(one)) for kappa in (cubic, quartic - 3 * second**2))
         return float((5.0 * third**2 * self.margins**3 / 24.0 - fourth * self.margins**2 / 8.0).sum())
 
     @cached_property
@@ -379,11 +368,16 @@ class Beliefs:
 
 
 # -- how sure: all items together, time by time ------------------------------------------------------------------------
-def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Floats], None] | None = None) -> float:
+def joint_walks(
+    fit: Fit,
+    extra: Floats | None = None,
+    tell: Callable[[float, Floats], None] | None = None,
+    since: float = -np.inf,
+) -> float:
     """Return log |H| of the abilities; ``tell`` hears the exact covariance of all items at each time, backwards.
 
     It is called with the time and the covariance (items, items) by all judgments, 0 for items not judged by then.
-    ``extra``: times beside those of knots.
+    ``extra``: times beside those of knots; ``since``: the first time that is asked for.
     """
     games, items = fit.games, len(fit.games.start) - 1
     times = np.unique(np.concatenate([games.time, np.zeros(0) if extra is None else extra]))
@@ -393,16 +387,21 @@ def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Fl
     sorter = np.argsort(when, kind="stable")
     left, right, weight = games.item[one][sorter], games.item[other][sorter], np.maximum(fit.weight, 1e-300)[sorter]
     begin = np.searchsorted(when[sorter], np.arange(len(times) + 1))
+    steps = fit.step[fit.step > 0]
+    walks = float(np.log(steps).sum()) + int(games.first.sum()) * float(np.log(fit.precision))
+    gap = fit.drift**2 * np.diff(times, prepend=times[0])
+    if tell is None and items <= JOINT and compiles():
+        return walks + _one_by_one(begin, gap, born, left, right, weight, 1.0 / fit.precision)
     covariance, diagonal = np.zeros((items, items)), np.arange(items)
     kept: list[tuple[Floats, Floats]] = []
     determinant = 0.0
     for at in range(len(times)):
-        if at:
-            alive = born < at
-            covariance[diagonal[alive], diagonal[alive]] += fit.drift**2 * (times[at] - times[at - 1])
+        alive = diagonal[born < at]
+        covariance[alive, alive] += gap[at]
         new = diagonal[born == at]
         covariance[new, new] = 1.0 / fit.precision
-        before = covariance.copy() if tell is not None else covariance
+        asked = tell is not None and times[at] >= since
+        before = covariance.copy() if asked else covariance
         rows = slice(begin[at], begin[at + 1])
         if rows.stop > rows.start:
             i, j, w = left[rows], right[rows], weight[rows]
@@ -412,12 +411,22 @@ def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Fl
             root = cho_factor(inner, lower=True)
             determinant += 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(w).sum())
             covariance -= beside @ cho_solve(root, beside.T)
-        if tell is not None:
+        if asked:
             kept.append((before, covariance.copy()))
     if tell is not None:
-        _smoothed(times, born, kept, tell)
-    steps = fit.step[fit.step > 0]
-    return determinant + float(np.log(steps).sum()) + int(games.first.sum()) * float(np.log(fit.precision))
+        _smoothed(times[len(times) - len(kept) :], born - (len(times) - len(kept)), kept, tell)
+    return determinant + walks
+
+
+def _one_by_one(begin: Ints, gap: Floats, born: Ints, one: Ints, other: Ints, weight: Floats, first: float) -> float:
+    """The log-determinant of what games tell of few items, a game after the other."""
+    from concordant.kernels.walks import joint
+
+    new = np.argsort(born, kind="stable")
+    new_start = np.searchsorted(born[new], np.arange(len(gap) + 1))
+    args = [(begin, np.int64), (gap, np.float64), (new_start, np.int64), (new, np.int64), (one, np.int64),
+            (other, np.int64), (weight, np.float64)]  # fmt: skip
+    return float(joint(*(read_only(array, kind) for array, kind in args), first, np.zeros((len(born), len(born)))))
 
 
 def _smoothed(

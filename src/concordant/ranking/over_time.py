@@ -359,7 +359,7 @@ class Paths:
                     own = self._judged_by(there)
                     held[there] = covariance[np.ix_(own, own)]
 
-            joint_walks(self.fit, np.array(whens), hear)
+            joint_walks(self.fit, np.array(whens), hear, min(whens))
         return [self._of(time, self._judged_by(time), held[time]) for time in whens]
 
     def _last(self, time: float, own: Ints) -> Ints:
