@@ -101,6 +101,18 @@ def features(folder: Path, queries: int, items: int, width: int) -> str:
     return str(folder / "features.parquet")
 
 
+def _games(folder: Path, items: int, dates: int, number: int, step: float = 0.03) -> str:
+    """Write games of items whose abilities are random walks from date to date."""
+    draw = np.random.default_rng(6)
+    walk = np.vstack([draw.normal(0, 1, items), draw.normal(0, step, (dates - 1, items))]).cumsum(axis=0)
+    when, one = np.sort(draw.integers(0, dates, number)), draw.integers(0, items, number)
+    other = (one + draw.integers(1, items, number)) % items
+    wins = draw.random(number) < 1 / (1 + np.exp(walk[when, other] - walk[when, one]))
+    table = {"winner": np.where(wins, one, other), "loser": np.where(wins, other, one), "day": when}
+    pq.write_table(pa.table(table), folder / "games.parquet")
+    return str(folder / "games.parquet")
+
+
 def _rankings(folder: Path) -> str:
     draw = np.random.default_rng(3)
     lines = [" ".join(map(str, draw.permutation(40)[:8])) for _ in range(20_000)]
@@ -208,6 +220,20 @@ CASES: dict[str, Case] = {
         *("rank", votes(at, 1000, 15, 300_000), "--interval", "bootstrap", "--replicates", "400", *OUT)
     ],
     "rank: queries, workers": lambda at: ["rank", votes(at, 600, 20, 900_000, 2000), "--cluster", "worker", *OUT],
+    "rank: moving": lambda at: ["rank", _games(at, 1000, 500, 400_000), "--time", "day", "--moving", *OUT],
+    "rank: moving, 10,000 items": lambda at: [
+        *("rank", _games(at, 10_000, 1000, 1_000_000), "--time", "day", "--moving", "--paths", "paths.parquet", *OUT)
+    ],
+    "rank: moving, 100 items": lambda at: [
+        *("rank", _games(at, 100, 2000, 100_000), "--time", "day", "--moving", "--statistics"),
+        *("--paths", "paths.csv", *OUT),
+    ],
+    "rank: moving, hardly": lambda at: [
+        *("rank", _games(at, 1000, 100, 100_000, 0.0), "--time", "day", "--moving", *OUT)
+    ],
+    "rank: moving, drift given": lambda at: [
+        *("rank", _games(at, 10_000, 1000, 3_000_000), "--time", "day", "--moving", "--drift", "0.03", *OUT)
+    ],
     "compare: two logs, workers": lambda at: ["compare", *_two(at), "--cluster", "worker"],
     "compare": lambda at: ["compare", votes(at, 1, 200, 300_000)],
     "fit": lambda at: ["fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"],

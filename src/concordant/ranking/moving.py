@@ -29,7 +29,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
 from scipy.special import chdtrc
@@ -38,6 +38,7 @@ from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
 from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons
+from concordant.progress import Stage, stage
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
 
 Floats = NDArray[np.float64]
@@ -49,6 +50,8 @@ SOLVED, ROUGHLY = 1e-7, 1e-3
 """Share of the first preconditioned residual at which conjugate gradients end; of the step of Newton's method."""
 CONVERGED = 1e-10
 """Newton decrement, for each knot and square, after whose step the maximum is reached."""
+FALLS = (CONVERGED, 1e-6, 3e-4, 0.01, 0.1)
+"""Such decrements, of which one more step usually gets below the next."""
 RIDGE = 1e-6
 """Precision of the coefficients' prior, which keeps one without information at 0."""
 
@@ -209,8 +212,8 @@ class _Walks:
         return found
 
 
-def fitted(games: Games, precision: float, drift: float, begin: Fit | None = None) -> Fit:
-    """Return the penalised maximum; ``begin``: a fit of the same games to start from.
+def fitted(games: Games, precision: float, drift: float, begin: Fit | None = None, told: Stage | None = None) -> Fit:
+    """Return the penalised maximum; ``begin``: a fit of the same games to start from; ``told`` hears of each step.
 
     Errors: CannotRank where Newton does not end.
     """
@@ -220,7 +223,7 @@ def fitted(games: Games, precision: float, drift: float, begin: Fit | None = Non
         share = games.tied.sum() / (games.tied.sum() + games.above.sum() + games.below.sum())
         beta[-1] = np.log(2.0 * max(share, 1e-3) / max(1.0 - share, 1e-3))
     made, pull, lean = _at(games, precision, drift, theta, beta)
-    for _ in range(STEPS):
+    for number in range(STEPS):
         solved = made.solver.solve(pull, ROUGHLY)
         by = (
             np.linalg.solve(made.own - made.cross.T @ made.response, lean - made.cross.T @ solved)
@@ -236,6 +239,8 @@ def fitted(games: Games, precision: float, drift: float, begin: Fit | None = Non
                 break
             length /= 2
         made, pull, lean, theta, beta = ahead, pull_there, lean_there, ahead.theta, ahead.beta
+        if told is not None:
+            told.reach(number + 1, number + 1 + sum(decrement > one * (games.knots + games.extras) for one in FALLS))
         if decrement <= CONVERGED * (games.knots + games.extras):
             return made
     raise CannotRank("abilities that move have not reached their maximum after 100 steps; is a weight very large?")
@@ -404,18 +409,36 @@ def joint_walks(
         before = covariance.copy() if asked else covariance
         rows = slice(begin[at], begin[at + 1])
         if rows.stop > rows.start:
-            i, j, w = left[rows], right[rows], weight[rows]
-            beside = covariance[:, i] - covariance[:, j]
-            inner = beside[i] - beside[j]
-            inner[np.arange(len(w)), np.arange(len(w))] += 1.0 / w
-            root = cho_factor(inner, lower=True)
-            determinant += 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(w).sum())
-            covariance -= beside @ cho_solve(root, beside.T)
+            determinant += _told(covariance, np.flatnonzero(born <= at), left[rows], right[rows], weight[rows])
         if asked:
             kept.append((before, covariance.copy()))
     if tell is not None:
         _smoothed(times[len(times) - len(kept) :], born - (len(times) - len(kept)), kept, tell)
     return determinant + walks
+
+
+def _told(covariance: Floats, known: Ints, one: Ints, other: Ints, weight: Floats) -> float:
+    """Filter by the games of one time, each pair of items once; return the log-determinant of what they tell.
+
+    By a matrix of the games, or of the items ``known`` by then, whichever is smaller.
+    """
+    items = len(covariance)
+    if len(weight) <= len(known):
+        beside = covariance[:, one] - covariance[:, other]
+        inner = beside[one] - beside[other]
+        inner[np.arange(len(weight)), np.arange(len(weight))] += 1.0 / weight
+        root = cho_factor(inner, lower=True)
+        covariance -= beside @ cho_solve(root, beside.T)
+        return 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(weight).sum())
+    curvature = -np.bincount(one * items + other, weight, items**2).reshape(items, items)
+    curvature += curvature.T
+    curvature[np.arange(items), np.arange(items)] = -curvature.sum(axis=1)
+    grid = np.ix_(known, known)
+    half = cholesky(covariance[grid], lower=True)
+    root = cholesky(np.eye(len(known)) + half.T @ curvature[grid] @ half, lower=True)
+    rest = solve_triangular(root, half.T, lower=True)
+    covariance[grid] = rest.T @ rest
+    return 2.0 * float(np.log(np.diag(root)).sum())
 
 
 def _one_by_one(begin: Ints, gap: Floats, born: Ints, one: Ints, other: Ints, weight: Floats, first: float) -> float:
@@ -453,6 +476,11 @@ JOINT = 20
 """Up to so many items determinants are exact."""
 SLOW = (8, 64)
 """Modes that are looked at: so many first, and more where all of those are slow."""
+CLOSE, LIKE, TRIED = 0.02, 0.01, 80
+"""Changes of the logarithms of both numbers and of the evidence at which the search ends; places it tries at most."""
+SOON, CHEAPER = 8, (0.7, 0.85)
+"""Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
+begin nearer."""
 DRAWN = 100_000
 """Distinct judgments by which precision and drift are chosen where there are more: fewer games of the same walks."""
 
@@ -476,6 +504,8 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     part = _drawn(games)
     free = [value is None for value in (precision, drift)]
     held: list[Fit] = []
+    tried: list[tuple[Floats, float]] = []
+    passed: list[float] = []
 
     def numbers(x: Floats) -> tuple[float, float]:
         values = iter(np.exp(x).tolist())
@@ -487,15 +517,41 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     def lost(x: Floats) -> float:
         fit = fitted(part, *numbers(x), held[-1] if held else None)
         held[:] = [fit]
-        return -evidence(fit)
+        tried.append((x - begin, -evidence(fit)))
+        passed.append(told.seconds)
+        some, rest = min(len(tried) - 1, SOON), _to_go(tried)
+        told.reach(len(tried), len(tried) + rest)
+        if some:
+            left = CHEAPER[len(tried) >= SOON] * rest * (passed[-1] - passed[-1 - some]) / some
+            told.foresee(left, left)
+        return tried[-1][1]
 
     shortest = float(np.diff(np.unique(games.time)).min(initial=span or 1.0))
     begin = np.log([1.0, 0.5 / np.sqrt(span or 1.0)])[free]
     low, high = np.log([1e-3, 1e-4 / np.sqrt(span or 1.0)])[free], np.log([1e4, 10.0 / np.sqrt(shortest)])[free]
     simplex = np.vstack([begin, begin + np.eye(len(begin))])
-    options = {"xatol": 0.02, "fatol": 0.01, "initial_simplex": simplex, "maxfev": 80}
-    found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
+    options = {"xatol": CLOSE, "fatol": LIKE, "initial_simplex": simplex, "maxfev": TRIED}
+    with stage("prior and drift") as told:
+        found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
     return numbers(np.asarray(found.x))
+
+
+def _to_go(tried: list[tuple[Floats, float]]) -> float:
+    """About how many places the search still tries, by the best of them and how far these are apart.
+
+    ``tried``: places from where it began, with what is to be least. Of one number it tries 8 to 20. Of two 30 to 45, as
+    many as the best three take to draw together; where abilities hardly move 50 to 80, as it goes far and all is alike
+    there.
+    """
+    number, free = len(tried), len(tried[0][0])
+    if free == 1 or number < SOON:
+        return max((16.0 if free == 1 else 50.0) - number, 1.0)
+    (best, least), (second, _), (third, most) = sorted(tried, key=lambda one: one[1])[:3]
+    wide = max(np.abs(second - best).max(), np.abs(third - best).max()) / CLOSE
+    apart = max(np.log(max(wide, 1.0)), 0.5 * np.log(max((most - least) / LIKE, 1.0)))
+    still = 1.0 / (1.0 + (np.exp(best[1]) / 0.12) ** 2)
+    rest = still * max(73 - number, 4 * apart) + (1 - still) * (7 * apart + 1)
+    return float(np.clip(rest, 1.0, max(TRIED - number, 1.0)))
 
 
 def drift_test(fit: Fit, precision: float | None) -> tuple[float, float]:
