@@ -8,6 +8,9 @@ the commands, and a second more or less, as times are shown, is none; the worst 
 
 A second table is of the stages that took two seconds or more, as lines of JSON say them (``stages``): from a tenth of
 a stage on, what was said to be left of it against what it then took; of stages of one name the worst.
+
+``--unknowable`` runs ``tree`` on two logs of the same rows, items and workers, on the one of which its tests divide the
+judgments again and again, on the other not at all, and prints how far apart what is left of both is after a tenth.
 """
 
 from __future__ import annotations
@@ -153,13 +156,13 @@ def _two(folder: Path) -> list[str]:
     return [votes(folder / name, 1, 100, 1_000_000, 3000) for name in "ab"]
 
 
-def _divided(folder: Path, items: int, number: int, workers: int, languages: int) -> str:
-    """Write votes whose order depends on the language of who judged, and on the age."""
+def _divided(folder: Path, items: int, number: int, workers: int, languages: int, alike: bool = False) -> str:
+    """Write votes whose order depends on the language of who judged, and on the age; ``alike``: on neither."""
     draw = np.random.default_rng(9)
     worker, left = draw.integers(0, workers, number), draw.integers(0, items, number)
     right = (left + 1 + draw.integers(0, items - 1, number)) % items
     language, age = np.arange(workers) % languages, draw.integers(18, 80, workers)
-    slope = (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
+    slope = 1.0 if alike else (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
     wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items * slope))
     table = {"winner": np.where(wins, left, right), "loser": np.where(wins, right, left), "worker": worker}
     table |= {"language": language[worker], "age": age[worker]}
@@ -294,6 +297,7 @@ CASES: dict[str, Case] = {
         *("tree", _divided(at, 30, 1_000_000, 5000, 4), "--by", "language", "--by", "age", "--cluster", "worker")
     ],
     "tree: workers": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3), "--by", "worker"],
+    "tree: workers, all alike": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3, alike=True), "--by", "worker"],
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
     "explain: 400 items": lambda at: ["explain", votes(at, 1, 400, 1_000_000), "-f", features(at, 1, 400, 20)],
@@ -368,6 +372,21 @@ def _row(names: list[Any], row: dict[str, Any]) -> list[Any]:
     return [*names, *said]
 
 
+UNKNOWABLE = "tree: workers", "tree: workers, all alike"
+"""Two cases that differ in nothing but who won."""
+
+
+def unknowable() -> None:
+    """Print what is left of two logs that look alike when a tenth of the longer work is done."""
+    took = {name: watched(name)["seconds"] for name in UNKNOWABLE}
+    tenth = max(took.values()) / 10
+    left = {name: seconds - tenth for name, seconds in took.items()}
+    for name, seconds in took.items():
+        print(f"{name}: {seconds} s; after {tenth:.1f} s of it {left[name]:.1f} s are left")
+    apart = (max(left.values()) + NEAR) / (min(left.values()) + NEAR)
+    print(f"whatever is said then, is wrong by a factor of {apart**0.5:.2f} or more in one of them")
+
+
 HEAD = "seconds | said in | beyond 1.5 | worst factor | to the second | (at, said, then took)"
 
 
@@ -376,7 +395,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
     parser.add_argument("--keep", help="folder for what was said")
+    parser.add_argument(
+        "--unknowable", action="store_true", help="in the place of that: two trees that nobody can tell"
+    )
     options = parser.parse_args()
+    if options.unknowable:
+        unknowable()
+        return
     print(f"| command | {HEAD} |\n|---|---|---|---|---|---|---|")
     stages: list[list[Any]] = []
     for number, name in enumerate(CASES):

@@ -155,14 +155,36 @@ def _numbers(labels: list[Any]) -> NDArray[np.float64] | None:
     return values if np.isfinite(values).all() else None
 
 
-@dataclass(frozen=True)
-class _Ahead:
-    """A group that is not tested yet."""
+@dataclass(eq=False)
+class _Node:
+    """Some of the judgments, on their way to a group."""
 
-    size: int
-    """Distinct judgments."""
-    times: int
+    rows: Ints
+    values: Mapping[str, Values]
+    depth: int
     """How often its judgments may be divided."""
+    parts: int
+    """Into how many groups, at most."""
+    made: Callable[[int, int | None], Group] | None = None
+    """Makes the group of its number and its parent's."""
+    notes: list[str] = field(default_factory=list)
+    divided: list[_Node] = field(default_factory=list)
+
+
+class _Durations:
+    """How long something takes of so many judgments: a line through what it took."""
+
+    def __init__(self) -> None:
+        self.took: list[tuple[int, float]] = []
+
+    def line(self) -> tuple[float, float]:
+        """Seconds of a group, and of each of its judgments."""
+        size, seconds = np.array(self.took, np.float64).reshape(-1, 2).T
+        if len(size) > 1 and np.ptp(size) > 0:
+            each, fixed = np.polyfit(size, seconds, 1).tolist()
+            if each >= 0 and fixed >= 0:
+                return fixed, each
+        return 0.0, float(seconds.sum() / max(size.sum(), 1.0))
 
 
 @dataclass(eq=False)
@@ -180,48 +202,78 @@ class Growth:
     told: Stage
     groups: list[Group] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _ahead: list[_Ahead] = field(default_factory=list)
-    _rate: float = 0.0
-    """Seconds that the last test took for each distinct judgment."""
+    _tested: _Durations = field(default_factory=_Durations)
+    _cut: _Durations = field(default_factory=_Durations)
 
-    def grow(self, rows: Ints, parent: int | None, values: Mapping[str, Values], depth: int) -> None:
-        """Test the judgments of one group, add it to the groups, divide it, and go on with the parts."""
-        number, judgments = len(self.groups) + 1, int(self.prefs.count[rows].sum(dtype=np.int64))
+    def grow(self, rows: Ints, depth: int) -> None:
+        """Test the judgments and divide them, then the parts, and so on, level by level; number the groups."""
+        root = self._node(rows, {}, depth)
+        level = [root]
+        while level:
+            below: list[_Node] = []
+            for place, node in enumerate(level):
+                self._look(node)
+                below += node.divided
+                self._foresee([*level[place + 1 :], *below])
+            level = below
+        self._number(root, None)
+
+    def _number(self, node: _Node, parent: int | None) -> None:
+        """Add a group to the groups, each followed by what it is divided into."""
+        number = len(self.groups) + 1
+        if node.made is not None:
+            self.groups.append(node.made(number, parent))
+        self.notes += node.notes
+        for part in node.divided:
+            self._number(part, number)
+
+    def _node(self, rows: Ints, values: Mapping[str, Values], depth: int) -> _Node:
+        most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
+        return _Node(rows, values, depth, most if depth and most >= 2 else 1)
+
+    def _look(self, node: _Node) -> None:
+        """Test the judgments of one group, and divide it."""
+        rows, judgments = node.rows, int(self.prefs.count[node.rows].sum(dtype=np.int64))
         since = self.told.seconds
         tests, found = self._tests(rows), None
-        self._rate = (self.told.seconds - since) / max(len(rows), 1)
+        self._tested.took.append((len(rows), self.told.seconds - since))
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
         if tried:
             best = min(tried, key=lambda place: (tests[place].p_adjusted, tests[place].p_value))
             if not tests[best].p_adjusted < self.alpha:
                 why = "no property changes the scores beyond chance"
-            elif depth == 0:
+            elif node.depth == 0:
                 why = "as many divisions as were allowed"
             else:
-                found = _Cut.best(self, rows, self.properties[best])
+                since = self.told.seconds
+                found = _Cut.best(self, rows, self.properties[best], node.notes)
+                self._cut.took.append((len(rows), self.told.seconds - since))
                 why = "" if found else f"no cut leaves {self.least:,} judgments on both sides"
         clusters = {name: len(_present(way[rows])[0]) for name, way in self.ways.items()}
         divided_by = None if found is None else found.property.name
-        self.groups.append(
-            Group(number, parent, judgments, clusters, tuple(tests), divided_by, why, self._kept(rows), values)
+        kept = self._kept(rows)
+        node.made = lambda number, parent: Group(
+            number, parent, judgments, clusters, tuple(tests), divided_by, why, kept, node.values
         )
-        sides = [] if found is None else [*found.sides(values.get(found.property.name))]
-        self._ahead += [self._here(rows[side], depth - 1) for side, _ in reversed(sides)]
-        self._foresee()
-        for side, there in sides:
-            self._ahead.pop()
-            self.grow(rows[side], number, {**values, there.property: there}, depth - 1)
+        sides = [] if found is None else found.sides(node.values.get(found.property.name))
+        node.divided = [
+            self._node(rows[side], {**node.values, there.property: there}, node.depth - 1) for side, there in sides
+        ]
 
-    def _foresee(self) -> None:
-        """Say how long it takes where nothing may be divided any more; before, nobody knows what the tests will say."""
-        if not any(one.times for one in self._ahead):
-            left = self._rate * sum(one.size for one in self._ahead)
-            self.told.foresee(left, left)
-
-    def _here(self, rows: Ints, depth: int) -> _Ahead:
-        most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
-        return _Ahead(len(rows), depth if most >= 2 else 0)
+    def _foresee(self, ahead: list[_Node]) -> None:
+        """Say how long it takes at least, where no group is divided any more, and at most, where all are."""
+        test, cut = self._tested.line(), self._cut.line()
+        least = most = 0.0
+        for node in ahead:
+            size = len(node.rows)
+            least += test[0] + test[1] * size
+            for level in range(min(node.depth, node.parts - 1) + 1):
+                groups = min(2**level, node.parts)
+                most += test[0] * groups + test[1] * size
+                if level < node.depth and groups < node.parts:
+                    most += cut[0] * min(groups, node.parts // 2) + cut[1] * size
+        self.told.foresee(least, most)
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""
@@ -270,11 +322,11 @@ class Growth:
         except CannotRank as problem:
             number = int(self.prefs.count[rows].sum())
             return [Instability(one.name, one.kind, "judgment", number, why=str(problem)) for one in self.properties]
-        tests = [self._tested(one, rows, batch.multiplicity, psi, information) for one in self.properties]
+        tests = [self._test(one, rows, batch.multiplicity, psi, information) for one in self.properties]
         number = sum(not test.why for test in tests)
         return [test if test.why else replace(test, p_adjusted=min(1.0, number * test.p_value)) for test in tests]
 
-    def _tested(self, one: Property, rows: Ints, count: Ints, psi: csr_array, information: Any) -> Instability:
+    def _test(self, one: Property, rows: Ints, count: Ints, psi: csr_array, information: Any) -> Instability:
         present, value = _present(one.code[rows])
         unit, codes = self._unit(rows, value)
         if codes is None:
@@ -346,7 +398,7 @@ class _Cut:
     left: frozenset[int]
 
     @classmethod
-    def best(cls, growth: Growth, rows: Ints, one: Property) -> _Cut | None:
+    def best(cls, growth: Growth, rows: Ints, one: Property, notes: list[str]) -> _Cut | None:
         """The division with the largest sum of the log-likelihoods of both sides; None where none leaves enough."""
         value, count = one.code[rows], growth.prefs.count[rows]
         present, place = _present(value)
@@ -373,7 +425,7 @@ class _Cut:
             return None
         if order is not None:
             text = "{property} has {values:,} values: divisions of them are tried along one order, a principal axis"
-            growth.notes.append(Note("divisions along an order", text, property=one.name, values=len(last)))
+            notes.append(Note("divisions along an order", text, property=one.name, values=len(last)))
         if one.kind == "number":
             return cls(one, value, frozenset(range(int(last[max(best[1])]) + 1)))
         return cls(one, value, frozenset(last[list(best[1])].tolist()))
@@ -393,8 +445,8 @@ class _Cut:
 def _likelihoods(growth: Growth, part: Preferences, which: NDArray[np.bool_]) -> Iterator[float | None]:
     """Yield the sum of the log-likelihoods of both sides of each division; None where a model is not determined.
 
-    ``which``, shape (divisions, values): whether a value, a cluster of ``part``, is on the left. Where plain comparisons
-    are fitted by Bradley and Terry's model, many sides are at once.
+    ``which``, shape (divisions, values): whether a value, a cluster of ``part``, is on the left. Where plain
+    comparisons are fitted by Bradley and Terry's model, many sides are at once.
     """
     kinds = growth.batch(part, np.arange(part.distinct)).kinds
     many = kinds is not None and growth.member.name == "bradley-terry" and growth.options.get("ties") in SIMPLE

@@ -280,7 +280,14 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "AuditOptions": _audit,
     "ReportOptions": _report,
     "FitOptions": _fit,
-    "TreeOptions": lambda _: {"groups": unknown},  # how often they are divided, the tests say
+    "TreeOptions": lambda one: (
+        READING
+        | {
+            "checking rows": lambda k: (1.9e-6 if len({*one.cluster, *one.by}) > 1 else 3e-8) * k["distinct"],
+            "groups": unknown,  # how often they are divided, the tests say
+            "rankings of the groups": lambda k: (0.2 + 6e-7 * k["distinct"]) * (k.get("groups", 2.0) > 1),
+        }
+    ),
     "JudgesOptions": lambda _: {
         "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
