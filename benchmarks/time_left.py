@@ -234,6 +234,12 @@ CASES: dict[str, Case] = {
     "rank: moving, hardly": lambda at: [
         *("rank", _games(at, 1000, 100, 100_000, 0.0), "--time", "day", "--moving", *OUT)
     ],
+    "rank: moving, hardly, 5,000 items": lambda at: [
+        *("rank", _games(at, 5000, 50, 2_000_000, 0.0), "--time", "day", "--moving", "--statistics", *OUT)
+    ],
+    "rank: moving, 15 items": lambda at: [
+        *("rank", _games(at, 15, 5000, 300_000, 0.02), "--time", "day", "--moving", "--statistics", *OUT)
+    ],
     "rank: moving, drift given": lambda at: [
         *("rank", _games(at, 10_000, 1000, 3_000_000), "--time", "day", "--moving", "--drift", "0.03", *OUT)
     ],

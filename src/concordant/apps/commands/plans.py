@@ -125,11 +125,12 @@ def _moving(options: Any) -> dict[str, Cost]:
     ties = 2.0 if options.ties == "davidson" else 1.0
 
     def knots(k: Known) -> float:
-        return k.get("knots", min(1.5 * k["distinct"], 1000 * k["nodes"]))
+        return k.get("knots", min(1.5 * k["distinct"], 4000 * k["nodes"]))
 
-    def one(k: Known) -> float:
-        drawn = min(1.0, DRAWN / max(k["distinct"], 1.0))
-        return ties * (2e-3 + 2.5e-7 * drawn * k["distinct"] + 3.5e-7 * min(knots(k), 2 * drawn * k["distinct"]))
+    def one(k: Known) -> float:  # of longer walks each system takes more steps
+        drawn = min(k["distinct"], DRAWN)
+        held = min(knots(k), 2 * drawn)
+        return ties * (2e-3 + 2.5e-7 * drawn + 3.5e-7 * held * (1 + held / (3000 * max(k["nodes"], 1.0))))
 
     def searching(k: Known) -> float:
         return 0.3 + (0.0, 16.0, 45.0)[free] * one(k) if free else 0.0
