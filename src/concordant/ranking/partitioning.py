@@ -41,6 +41,8 @@ SIMPLE = (None, "half", "davidson")
 """What ties may be that many sides are fitted at once."""
 AT_ONCE = 500_000
 """Distinct judgments of the sides that are."""
+UNLIKE = 1.15
+"""How much longer groups may take than as many judgments took so far."""
 NAMES = 10
 """Values of a property of names up to which all divisions in two are tried; of more, cuts of one order of them."""
 
@@ -234,9 +236,8 @@ class Growth:
     def _look(self, node: _Node) -> None:
         """Test the judgments of one group, and divide it."""
         rows, judgments = node.rows, int(self.prefs.count[node.rows].sum(dtype=np.int64))
-        since = self.told.seconds
+        since, cutting = self.told.seconds, 0.0
         tests, found = self._tests(rows), None
-        self._tested.took.append((len(rows), self.told.seconds - since))
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
         if tried:
@@ -246,9 +247,10 @@ class Growth:
             elif node.depth == 0:
                 why = "as many divisions as were allowed"
             else:
-                since = self.told.seconds
+                begun = self.told.seconds
                 found = _Cut.best(self, rows, self.properties[best], node.notes)
-                self._cut.took.append((len(rows), self.told.seconds - since))
+                cutting = self.told.seconds - begun
+                self._cut.took.append((len(rows), cutting))
                 why = "" if found else f"no cut leaves {self.least:,} judgments on both sides"
         clusters = {name: len(_present(way[rows])[0]) for name, way in self.ways.items()}
         divided_by = None if found is None else found.property.name
@@ -260,6 +262,7 @@ class Growth:
         node.divided = [
             self._node(rows[side], {**node.values, there.property: there}, node.depth - 1) for side, there in sides
         ]
+        self._tested.took.append((len(rows), self.told.seconds - since - cutting))
 
     def _foresee(self, ahead: list[_Node]) -> None:
         """Say how long it takes at least, where no group is divided any more, and at most, where all are."""
@@ -273,7 +276,7 @@ class Growth:
                 most += test[0] * groups + test[1] * size
                 if level < node.depth and groups < node.parts:
                     most += cut[0] * min(groups, node.parts // 2) + cut[1] * size
-        self.told.foresee(least, most)
+        self.told.foresee(least, UNLIKE * most)
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""
