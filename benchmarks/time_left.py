@@ -104,14 +104,18 @@ def features(folder: Path, queries: int, items: int, width: int) -> str:
     return str(folder / "features.parquet")
 
 
-def _games(folder: Path, items: int, dates: int, number: int, step: float = 0.03) -> str:
-    """Write games of items whose abilities are random walks from date to date."""
+def _games(
+    folder: Path, items: int, dates: int, number: int, step: float = 0.03, spread: float = 1.0, tied: float = 0.0
+) -> str:
+    """Write games at home of items whose abilities are random walks from date to date."""
     draw = np.random.default_rng(6)
-    walk = np.vstack([draw.normal(0, 1, items), draw.normal(0, step, (dates - 1, items))]).cumsum(axis=0)
+    walk = np.vstack([draw.normal(0, spread, items), draw.normal(0, step, (dates - 1, items))]).cumsum(axis=0)
     when, one = np.sort(draw.integers(0, dates, number)), draw.integers(0, items, number)
     other = (one + draw.integers(1, items, number)) % items
-    wins = draw.random(number) < 1 / (1 + np.exp(walk[when, other] - walk[when, one]))
-    table = {"winner": np.where(wins, one, other), "loser": np.where(wins, other, one), "day": when}
+    wins = draw.random(number) < 1 / (1 + np.exp(walk[when, other] - walk[when, one] - 0.3 * (tied > 0)))
+    table = {"left": one, "right": other, "winner": np.where(wins, "left", "right"), "day": when}
+    if tied:
+        table["winner"] = np.where(draw.random(number) < tied, "tie", table["winner"])
     pq.write_table(pa.table(table), folder / "games.parquet")
     return str(folder / "games.parquet")
 
@@ -239,6 +243,16 @@ CASES: dict[str, Case] = {
     ],
     "rank: moving, 15 items": lambda at: [
         *("rank", _games(at, 15, 5000, 300_000, 0.02), "--time", "day", "--moving", "--statistics", *OUT)
+    ],
+    "rank: moving, at home, ties": lambda at: [
+        *("rank", _games(at, 300, 500, 200_000, tied=0.2), "--home", "--ties", "davidson", "--time", "day", "--moving"),
+        *OUT,
+    ],
+    "rank: moving, far": lambda at: [
+        *("rank", _games(at, 5000, 400, 800_000, 0.1, 2.0), "--time", "day", "--moving", *OUT)
+    ],
+    "rank: moving, slowly": lambda at: [
+        *("rank", _games(at, 400, 2000, 300_000, 0.003, 0.3), "--home", "--time", "day", "--moving", *OUT)
     ],
     "rank: moving, drift given": lambda at: [
         *("rank", _games(at, 10_000, 1000, 3_000_000), "--time", "day", "--moving", "--drift", "0.03", *OUT)
