@@ -7,7 +7,10 @@ one[e] and other[e] with a weight.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.linalg.lapack import dpttrs
 
 from concordant.kernels.compiled import compiled
 
@@ -23,7 +26,31 @@ def factor(prior, step, own, pivot):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+def _solve_plainly(prior, step, one, other, weight, pivot, right, share, found):  # type: ignore[no-untyped-def]
+    knots, below = len(right), -step[:-1] / pivot[:-1]
+
+    def near(rest: Any) -> Any:
+        return dpttrs(pivot, below, rest)[0] if knots > 1 else rest / pivot
+
+    found[:], rest = 0.0, right.copy()
+    z = near(rest)
+    way, size = z.copy(), float(rest @ z)
+    enough = share * share * size
+    for _ in range(knots + 10):
+        if size <= enough:
+            break
+        walk, game = step[:-1] * np.diff(way), weight * (way[one] - way[other])
+        ahead = prior * way + np.append(0.0, walk) - np.append(walk, 0.0)
+        ahead += np.bincount(one, game, knots) - np.bincount(other, game, knots)
+        length = size / float(way @ ahead)
+        found += length * way
+        rest -= length * ahead
+        z = near(rest)
+        size, before = float(rest @ z), size
+        way = z + (size / before) * way
+
+
+@compiled(twin=_solve_plainly)
 def solve(prior, step, one, other, weight, pivot, right, share, found):  # type: ignore[no-untyped-def]
     """Solve walks and edges for one right side by conjugate gradients, each walk's opponents held where they are.
 
