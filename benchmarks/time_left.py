@@ -8,6 +8,9 @@ the commands, and a second more or less, as times are shown, is none; the worst 
 
 A second table is of the stages that took two seconds or more, as lines of JSON say them (``stages``): from a tenth of
 a stage on, what was said to be left of it against what it then took; of stages of one name the worst.
+
+``--unknowable`` runs ``tree`` on two logs of the same rows, items and workers, on the one of which its tests divide the
+judgments again and again, on the other not at all, and prints how far apart what is left of both is after a tenth.
 """
 
 from __future__ import annotations
@@ -101,6 +104,22 @@ def features(folder: Path, queries: int, items: int, width: int) -> str:
     return str(folder / "features.parquet")
 
 
+def _games(
+    folder: Path, items: int, dates: int, number: int, step: float = 0.03, spread: float = 1.0, tied: float = 0.0
+) -> str:
+    """Write games at home of items whose abilities are random walks from date to date."""
+    draw = np.random.default_rng(6)
+    walk = np.vstack([draw.normal(0, spread, items), draw.normal(0, step, (dates - 1, items))]).cumsum(axis=0)
+    when, one = np.sort(draw.integers(0, dates, number)), draw.integers(0, items, number)
+    other = (one + draw.integers(1, items, number)) % items
+    wins = draw.random(number) < 1 / (1 + np.exp(walk[when, other] - walk[when, one] - 0.3 * (tied > 0)))
+    table = {"left": one, "right": other, "winner": np.where(wins, "left", "right"), "day": when}
+    if tied:
+        table["winner"] = np.where(draw.random(number) < tied, "tie", table["winner"])
+    pq.write_table(pa.table(table), folder / "games.parquet")
+    return str(folder / "games.parquet")
+
+
 def _rankings(folder: Path) -> str:
     draw = np.random.default_rng(3)
     lines = [" ".join(map(str, draw.permutation(40)[:8])) for _ in range(20_000)]
@@ -141,13 +160,13 @@ def _two(folder: Path) -> list[str]:
     return [votes(folder / name, 1, 100, 1_000_000, 3000) for name in "ab"]
 
 
-def _divided(folder: Path, items: int, number: int, workers: int, languages: int) -> str:
-    """Write votes whose order depends on the language of who judged, and on the age."""
+def _divided(folder: Path, items: int, number: int, workers: int, languages: int, alike: bool = False) -> str:
+    """Write votes whose order depends on the language of who judged, and on the age; ``alike``: on neither."""
     draw = np.random.default_rng(9)
     worker, left = draw.integers(0, workers, number), draw.integers(0, items, number)
     right = (left + 1 + draw.integers(0, items - 1, number)) % items
     language, age = np.arange(workers) % languages, draw.integers(18, 80, workers)
-    slope = (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
+    slope = 1.0 if alike else (np.where(language % 2 == 0, 1.0, -0.6) + 0.02 * (age - 40))[worker]
     wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items * slope))
     table = {"winner": np.where(wins, left, right), "loser": np.where(wins, right, left), "worker": worker}
     table |= {"language": language[worker], "age": age[worker]}
@@ -208,6 +227,36 @@ CASES: dict[str, Case] = {
         *("rank", votes(at, 1000, 15, 300_000), "--interval", "bootstrap", "--replicates", "400", *OUT)
     ],
     "rank: queries, workers": lambda at: ["rank", votes(at, 600, 20, 900_000, 2000), "--cluster", "worker", *OUT],
+    "rank: moving": lambda at: ["rank", _games(at, 1000, 500, 400_000), "--time", "day", "--moving", *OUT],
+    "rank: moving, 10,000 items": lambda at: [
+        *("rank", _games(at, 10_000, 1000, 1_000_000), "--time", "day", "--moving", "--paths", "paths.parquet", *OUT)
+    ],
+    "rank: moving, 100 items": lambda at: [
+        *("rank", _games(at, 100, 2000, 100_000), "--time", "day", "--moving", "--statistics"),
+        *("--paths", "paths.csv", *OUT),
+    ],
+    "rank: moving, hardly": lambda at: [
+        *("rank", _games(at, 1000, 100, 100_000, 0.0), "--time", "day", "--moving", *OUT)
+    ],
+    "rank: moving, hardly, 5,000 items": lambda at: [
+        *("rank", _games(at, 5000, 50, 2_000_000, 0.0), "--time", "day", "--moving", "--statistics", *OUT)
+    ],
+    "rank: moving, 15 items": lambda at: [
+        *("rank", _games(at, 15, 5000, 300_000, 0.02), "--time", "day", "--moving", "--statistics", *OUT)
+    ],
+    "rank: moving, at home, ties": lambda at: [
+        *("rank", _games(at, 300, 500, 200_000, tied=0.2), "--home", "--ties", "davidson", "--time", "day", "--moving"),
+        *OUT,
+    ],
+    "rank: moving, far": lambda at: [
+        *("rank", _games(at, 5000, 400, 800_000, 0.1, 2.0), "--time", "day", "--moving", *OUT)
+    ],
+    "rank: moving, slowly": lambda at: [
+        *("rank", _games(at, 400, 2000, 300_000, 0.003, 0.3), "--home", "--time", "day", "--moving", *OUT)
+    ],
+    "rank: moving, drift given": lambda at: [
+        *("rank", _games(at, 10_000, 1000, 3_000_000), "--time", "day", "--moving", "--drift", "0.03", *OUT)
+    ],
     "compare: two logs, workers": lambda at: ["compare", *_two(at), "--cluster", "worker"],
     "compare": lambda at: ["compare", votes(at, 1, 200, 300_000)],
     "fit": lambda at: ["fit", votes(at, 1000, 20, 300_000), "-f", features(at, 1000, 20, 40), "-m", "m"],
@@ -268,6 +317,7 @@ CASES: dict[str, Case] = {
         *("tree", _divided(at, 30, 1_000_000, 5000, 4), "--by", "language", "--by", "age", "--cluster", "worker")
     ],
     "tree: workers": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3), "--by", "worker"],
+    "tree: workers, all alike": lambda at: ["tree", _divided(at, 60, 5_000_000, 500, 3, alike=True), "--by", "worker"],
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
     "explain: 400 items": lambda at: ["explain", votes(at, 1, 400, 1_000_000), "-f", features(at, 1, 400, 20)],
@@ -342,6 +392,21 @@ def _row(names: list[Any], row: dict[str, Any]) -> list[Any]:
     return [*names, *said]
 
 
+UNKNOWABLE = "tree: workers", "tree: workers, all alike"
+"""Two cases that differ in nothing but who won."""
+
+
+def unknowable() -> None:
+    """Print what is left of two logs that look alike when a tenth of the longer work is done."""
+    took = {name: watched(name)["seconds"] for name in UNKNOWABLE}
+    tenth = max(took.values()) / 10
+    left = {name: seconds - tenth for name, seconds in took.items()}
+    for name, seconds in took.items():
+        print(f"{name}: {seconds} s; after {tenth:.1f} s of it {left[name]:.1f} s are left")
+    apart = (max(left.values()) + NEAR) / (min(left.values()) + NEAR)
+    print(f"whatever is said then, is wrong by a factor of {apart**0.5:.2f} or more in one of them")
+
+
 HEAD = "seconds | said in | beyond 1.5 | worst factor | to the second | (at, said, then took)"
 
 
@@ -350,7 +415,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
     parser.add_argument("--keep", help="folder for what was said")
+    parser.add_argument(
+        "--unknowable", action="store_true", help="in the place of that: two trees that nobody can tell"
+    )
     options = parser.parse_args()
+    if options.unknowable:
+        unknowable()
+        return
     print(f"| command | {HEAD} |\n|---|---|---|---|---|---|---|")
     stages: list[list[Any]] = []
     for number, name in enumerate(CASES):

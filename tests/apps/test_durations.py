@@ -123,6 +123,8 @@ COMMANDS = [
     ("rank one.parquet --interval none -o OUT.csv", "scores", "writing OUT.csv"),
     ("rank one.parquet --interval bootstrap --replicates 50 -o OUT.csv", "scores", "bootstrap"),
     ("rank one.parquet --structure borda -o OUT.csv", "scores", "bootstrap"),
+    ("rank one.parquet --time worker --moving --statistics --paths OUT-paths.csv -o OUT.csv", "abilities over time",
+     "placing judgments in time", "prior and drift", "ranking at one time", "whether abilities move"),
     ("compare one.parquet -o OUT.csv", "scores", "intervals", "comparing"),
     ("compare one.parquet two.parquet -o OUT.csv", "scores", "intervals", "comparing"),
     ("audit one.parquet --replicates 20 -o OUT.json", "cycles", "best orders", "surrogates", "held-out judgments"),
@@ -140,7 +142,7 @@ COMMANDS = [
     ("evaluate ranking.parquet one.parquet", "reading ranking.parquet", "foretelling judgments"),
     ("evaluate many.parquet --split random", "dealing parts", "parts held out", "foretelling judgments"),
     ("ingest one.parquet --store OUT",),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("asked", COMMANDS, ids=lambda asked: asked[0])
@@ -234,6 +236,27 @@ def test_how_many_steps_judges_take_is_known_before_they_are_done() -> None:
     steps = done[-1][0]
     late = [total for at, total in done if at >= 0.3 * steps]
     assert steps > 10 and late and all(1 / 1.5 <= total / steps <= 1.5 for total in late)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.1])
+def test_how_many_places_the_search_for_a_drift_tries_is_known_before(drift: float) -> None:
+    done: list[tuple[float, float]] = []
+
+    def told(stages: tuple[Stage, ...]) -> None:
+        done.extend((one.done, one.total) for one in stages if one.what == "prior and drift" and one.total is not None)
+
+    draw = np.random.default_rng(4)
+    walk = draw.normal(size=30) + drift * draw.normal(size=(50, 30)).cumsum(axis=0)
+    when, left = np.sort(draw.integers(0, 50, 20_000)), draw.integers(0, 30, 20_000)
+    right = (left + draw.integers(1, 30, 20_000)) % 30
+    wins = draw.random(20_000) < 1 / (1 + np.exp(walk[when, right] - walk[when, left]))
+    with listen(told, every=0):
+        cc.rank_over_time(
+            cc.Preferences.from_comparisons(np.where(wins, left, right), np.where(wins, right, left), time=when)
+        )
+    tried = done[-1][0]
+    said = [(total - at, tried - at) for at, total in done if at >= 8]
+    assert 25 < tried <= 80 and said and all(1 / 1.51 < (one + 20) / (left + 20) < 1.51 for one, left in said)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 40])

@@ -26,6 +26,7 @@ from concordant.kernels import (
     pair_slopes,
     paths,
     tournaments,
+    walks,
 )
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -149,6 +150,16 @@ def logistic(rng: np.random.Generator, m: int) -> tuple[Any, ...]:
     return rng.normal(size=n) * 3, rank, rank * 1.5, start, bool(m % 2), np.zeros(3), np.zeros(n)
 
 
+def ties_of_walks(rng: np.random.Generator, m: int) -> tuple[Any, ...]:
+    """A walk of m knots and one of another knot, tied by games."""
+    prior, step = np.zeros(m + 1), np.append(rng.exponential(size=m - 1) + 0.1, [0.0, 0.0])
+    prior[[0, m]] = 1.0
+    one, other, weight = rng.integers(0, m, 3 * m), np.full(3 * m, m), rng.exponential(size=3 * m)
+    pivot, games = np.empty(m + 1), np.bincount(one, weight, m + 1) + np.bincount(other, weight, m + 1)
+    walks.factor(prior, step, games, pivot)
+    return prior, step, one, other, weight, pivot, rng.normal(size=m + 1), 1e-9, np.empty(m + 1)
+
+
 TWINS: dict[str, tuple[Any, Drawn]] = {
     "below": (draws.below, lambda rng, m: (rng.integers(1 << 63, dtype=np.uint64), np.uint64(m), m)),
     "totals": (tournaments.with_the_same_totals, with_totals),
@@ -167,6 +178,7 @@ TWINS: dict[str, tuple[Any, Drawn]] = {
     "least": (orders._least, sets),
     "neighbours": (orders._sorted_neighbours, neighbours),
     "slots": (orders._best_slot, slots),
+    "walks": (walks.solve, ties_of_walks),
 }
 """Each loop that has a twin beside it, and what draws its arguments."""
 INSIDE = {"_solve", "_slope", "circulations"}

@@ -127,14 +127,19 @@ def dense(fit: Fit) -> Any:
     return out
 
 
-def test_covariances_and_determinants_are_those_of_the_whole_matrix() -> None:
-    games = Games.of(votes_of(drawn(12, 15, 200, 0.2, tied=0.2)["columns"]), "davidson")
+@pytest.mark.parametrize("number", [200, 1500])  # of a time fewer than items, and many more
+def test_covariances_and_determinants_are_those_of_the_whole_matrix(number: int) -> None:
+    games = Games.of(votes_of(drawn(12, 15, number, 0.2, tied=0.2)["columns"]), "davidson")
     fit = fitted(games, 1.5, 0.2)
     whole = dense(fit)
     inverse = np.linalg.inv(whole)
     heard: dict[float, Any] = {}
     determinant = joint_walks(fit, np.array([4.5, 20.0]), heard.__setitem__)
     assert determinant == pytest.approx(np.linalg.slogdet(whole)[1], abs=1e-8)
+    assert joint_walks(fit) == pytest.approx(determinant, abs=1e-8)  # by a compiled loop, where there is one
+    late: dict[float, Any] = {}
+    joint_walks(fit, np.array([4.5, 20.0]), late.__setitem__, 4.5)
+    assert min(late) == 4.5 and all(np.array_equal(found, heard[time]) for time, found in late.items())
     assert np.allclose([heard[t][i, i] for i, t in zip(games.item, games.time, strict=True)], np.diag(inverse))
     for one, time in enumerate(games.time):
         for other in np.flatnonzero(games.time == time):

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2, multivariate_normal
 
 import concordant as cc
+from concordant.ranking import instability, partitioning
 from concordant.ranking.instability import supremum_tail
 from conftest import shared_data
 from seeds import seed
@@ -313,3 +314,36 @@ def test_a_property_without_a_cut_is_named():
     tree = cc.ranking_tree(votes, by="age", min_judgments=1)
     assert tree.groups[0].tests[0].property == "age"
     assert "age is not tested: no cut leaves 10% of the judgments on both sides" in str(tree)
+
+
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_cuts_fitted_at_once_are_those_fitted_one_by_one(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = votes(judges=120)
+    who = {name: data[name] for name in ("judge", "age", "country")}
+    tie = np.random.default_rng(seed(1)).random(len(data["winner"])) < 0.2
+    prefs = cc.Preferences.from_comparisons(ITEMS[data["winner"]], ITEMS[data["loser"]], tie=tie, cluster=who)
+    at_once = cc.ranking_tree(prefs, ["age", "country"], ties=ties, min_judgments=20, interval="none")
+    assert len(at_once.groups) > 1
+    monkeypatch.setattr(partitioning, "AT_ONCE", 1)
+    by_pieces = cc.ranking_tree(prefs, ["age", "country"], ties=ties, min_judgments=20, interval="none")
+    monkeypatch.setattr(partitioning, "SIMPLE", ())
+    one_by_one = cc.ranking_tree(prefs, ["age", "country"], ties=ties, min_judgments=20, interval="none")
+    assert repr(at_once.groups) == repr(by_pieces.groups) == repr(one_by_one.groups)
+
+
+def test_permutations_side_by_side_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for judges, turn in ((20, 0.0), (20, 1.5), (60, 0.0)):
+        prefs = preferences(votes(judges, turn), "judge", "age", "country")
+        tests = cc.ranking_tree(prefs, ["age", "country"], max_depth=1, min_judgments=10).groups[0].tests
+        with monkeypatch.context() as here:
+            here.setattr(instability, "TOGETHER", 1)
+            alone = cc.ranking_tree(prefs, ["age", "country"], max_depth=1, min_judgments=10).groups[0].tests
+        assert tests == alone and (judges > 20 or tests[1].law == "permutations")
+
+
+def test_groups_are_numbered_each_before_what_it_is_divided_into() -> None:
+    tree = cc.ranking_tree(preferences(votes(400), "judge", "age", "country"), ["age", "country"], min_judgments=20)
+    assert [group.number for group in tree.groups] == [*range(1, len(tree.groups) + 1)] and len(tree.groups) > 2
+    for group in tree.groups:
+        below = [other.number for other in tree.groups if other.parent == group.number]
+        assert len(below) == 2 * (group.divided_by is not None) and (not below or below[0] == group.number + 1)

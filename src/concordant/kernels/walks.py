@@ -1,4 +1,4 @@
-"""Random walks that judgments tie together: products, solves and beliefs of one tridiagonal block for each walk.
+"""Random walks that judgments tie together: solves and beliefs of one tridiagonal block for each walk.
 
 Knots of walk i are start[i]:start[i + 1], in order of time. ``step`` is the precision of the increment from a knot to
 the next (0 at the end of a walk), ``prior`` that of the first knot of each walk (0 elsewhere); edge e ties the knots
@@ -7,26 +7,12 @@ one[e] and other[e] with a weight.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.linalg.lapack import dpttrs
 
 from concordant.kernels.compiled import compiled
-
-
-@compiled
-def product(prior, step, one, other, weight, x, out):  # type: ignore[no-untyped-def]
-    """The curvature times x: of the walks and of the edges; arrays of knots (K,) and edges (E,)."""
-    last = len(x) - 1
-    for k in range(len(x)):
-        out[k] = prior[k] * x[k]
-    for k in range(last):
-        if step[k] != 0.0:
-            pull = step[k] * (x[k + 1] - x[k])
-            out[k] -= pull
-            out[k + 1] += pull
-    for e in range(len(weight)):
-        pull = weight[e] * (x[one[e]] - x[other[e]])
-        out[one[e]] += pull
-        out[other[e]] -= pull
 
 
 @compiled
@@ -40,18 +26,107 @@ def factor(prior, step, own, pivot):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
-def solve(step, pivot, right, x):  # type: ignore[no-untyped-def]
-    """Solve the tridiagonal blocks of ``factor`` for one right side; x may be the same array."""
+def _solve_plainly(prior, step, one, other, weight, pivot, right, share, found):  # type: ignore[no-untyped-def]
+    knots, below = len(right), -step[:-1] / pivot[:-1]
+
+    def near(rest: Any) -> Any:
+        return dpttrs(pivot, below, rest)[0] if knots > 1 else rest / pivot
+
+    found[:], rest = 0.0, right.copy()
+    z = near(rest)
+    way, size = z.copy(), float(rest @ z)
+    enough = share * share * size
+    for _ in range(knots + 10):
+        if size <= enough:
+            break
+        walk, game = step[:-1] * np.diff(way), weight * (way[one] - way[other])
+        ahead = prior * way + np.append(0.0, walk) - np.append(walk, 0.0)
+        ahead += np.bincount(one, game, knots) - np.bincount(other, game, knots)
+        length = size / float(way @ ahead)
+        found += length * way
+        rest -= length * ahead
+        z = near(rest)
+        size, before = float(rest @ z), size
+        way = z + (size / before) * way
+
+
+@compiled(twin=_solve_plainly)
+def solve(prior, step, one, other, weight, pivot, right, share, found):  # type: ignore[no-untyped-def]
+    """Solve walks and edges for one right side by conjugate gradients, each walk's opponents held where they are.
+
+    They end at a ``share`` of the first residual; ``pivot`` is that of ``factor``, ``found`` the answer.
+    """
     knots = len(right)
-    carried = 0.0
+    inverse, carry = np.empty(knots), np.empty(knots)
+    rest, z, way, ahead = np.empty(knots), np.empty(knots), np.empty(knots), np.empty(knots)
     for k in range(knots):
-        x[k] = right[k] + carried
-        carried = step[k] * x[k] / pivot[k]
-    carried = 0.0
-    for k in range(knots - 1, -1, -1):
-        x[k] = (x[k] + step[k] * carried) / pivot[k]
-        carried = x[k]
+        inverse[k] = 1.0 / pivot[k]
+        carry[k] = step[k] * inverse[k]
+        found[k], way[k], ahead[k], rest[k] = 0.0, 0.0, 0.0, right[k]
+    length, before, enough = 0.0, 0.0, 0.0
+    for turn in range(knots + 11):
+        for k in range(knots):  # what the last turn left, and the walks' answer to it
+            found[k] += length * way[k]
+            rest[k] -= length * ahead[k]
+            z[k] = rest[k] + (carry[k - 1] * z[k - 1] if k else 0.0)
+        carried, size = 0.0, 0.0
+        for k in range(knots - 1, -1, -1):
+            carried = z[k] * inverse[k] + carry[k] * carried
+            z[k] = carried
+            size += rest[k] * carried
+        if turn == 0:
+            enough = share * share * size
+        if size <= enough or turn == knots + 10:
+            break
+        for k in range(knots):
+            way[k] = z[k] + (size / before * way[k] if turn else 0.0)
+            ahead[k] = prior[k] * way[k]
+        bent = 0.0
+        for k in range(knots):
+            bent += way[k] * ahead[k]
+        for k in range(knots - 1):
+            if step[k] != 0.0:
+                apart = way[k + 1] - way[k]
+                bent += step[k] * apart * apart
+                ahead[k] -= step[k] * apart
+                ahead[k + 1] += step[k] * apart
+        for e in range(len(weight)):
+            apart = way[one[e]] - way[other[e]]
+            bent += weight[e] * apart * apart
+            ahead[one[e]] += weight[e] * apart
+            ahead[other[e]] -= weight[e] * apart
+        length, before = size / bent, size
+
+
+@compiled
+def joint(begin, gap, new_start, new, one, other, weight, first, covariance):  # type: ignore[no-untyped-def]
+    """Filter all items together, time by time, a game after the other; the log-determinant of what they tell is added.
+
+    Between times ``gap`` is added to the variances of the items known before; those of new[new_start[t]:new_start[t+1]]
+    come with the variance ``first``. Games of time t: begin[t]:begin[t + 1], between the items one and other.
+    ``covariance`` (items, items) is 0 at first.
+    """
+    items = len(covariance)
+    known, beside = np.zeros(items, np.bool_), np.empty(items)
+    total = 0.0
+    for t in range(len(begin) - 1):
+        for i in range(items):
+            if known[i]:
+                covariance[i, i] += gap[t]
+        for at in range(new_start[t], new_start[t + 1]):
+            known[new[at]] = True
+            covariance[new[at], new[at]] = first
+        for e in range(begin[t], begin[t + 1]):
+            for i in range(items):
+                beside[i] = covariance[one[e], i] - covariance[other[e], i]
+            told = weight[e] * (beside[one[e]] - beside[other[e]])
+            total += np.log1p(told)
+            part = weight[e] / (1.0 + told)
+            for i in range(items):
+                by = part * beside[i]
+                for j in range(items):
+                    covariance[i, j] -= by * beside[j]
+    return total
 
 
 @compiled

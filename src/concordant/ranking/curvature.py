@@ -213,18 +213,23 @@ def pair_margins(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> Floa
 
 
 def log_likelihood(graphs: Graphs, margin: Floats, log_nu: Floats | None) -> float:
-    """Return the log-likelihood of pairs with these margins.
+    """Return the log-likelihood of pairs with these margins, all together."""
+    return float(pair_log_likelihoods(graphs, margin, log_nu).sum())
+
+
+def pair_log_likelihoods(graphs: Graphs, margin: Floats, log_nu: Floats | None) -> Floats:
+    """Return the log-likelihood of each pair with these margins.
 
     ``log_nu`` of Davidson's ties, of each pair: −∞ or NaN where nothing tied, ∞ where all did; None: half wins.
     """
     win, loss = win_probability(margin)
     plain = xlogy(graphs.above, win) + xlogy(graphs.below, loss)
     if log_nu is None:
-        return float(plain.sum())
+        return np.asarray(plain)
     own = np.isfinite(log_nu)
     win, loss, tie = davidson_probabilities(margin, np.where(own, log_nu, 0.0))
     tied = xlogy(graphs.wins, win) + xlogy(graphs.losses, loss) + xlogy(graphs.ties, tie)
-    return float(np.where(own, tied, np.where(np.isposinf(log_nu), 0.0, plain)).sum())
+    return np.asarray(np.where(own, tied, np.where(np.isposinf(log_nu), 0.0, plain)))
 
 
 def _log_likelihood(graphs: Graphs, scores: Scores, names: tuple[str, ...]) -> float:

@@ -41,10 +41,14 @@ PER_DIRECTION = 3
 """Units for each score from which on their own variance is the measure, not the information of the model."""
 PERMUTATIONS, EXCEEDED = 9999, 200
 """Permutations that are drawn, at most, and how many have to reach the statistic for fewer to say enough."""
+TOGETHER = 50_000
+"""Numbers that are permuted side by side."""
 MUCH = 2_000_000_000
 """Numbers that are permuted in all, beyond which 999 permutations do."""
 NODES, PER_WIDTH = 160, 1.5
 """Nodes of an integral, at most, and how many of them lie in a standard deviation of a step from cut to cut."""
+NOTHING = -750.0
+"""The exponent below which a density is 0."""
 FLAT = 1e-9
 """A direction with less of the variance than that is one in which nothing varies."""
 
@@ -157,8 +161,8 @@ def _of_names(cells: Floats, share: Floats) -> Floats:
 
 def _of_numbers(cells: Floats, share: Floats) -> Floats:
     """The statistic at the cut after each value but the last."""
-    before = np.cumsum(share)[:-1]
-    return np.asarray((np.cumsum(cells, axis=0)[:-1] ** 2).sum(axis=1) / (before * (1 - before)))
+    before = np.cumsum(share, axis=-1)[..., :-1]
+    return np.asarray((np.cumsum(cells, axis=-2)[..., :-1, :] ** 2).sum(axis=-1) / (before * (1 - before)))
 
 
 def _permuted(psi: Floats, size: Floats, value: Ints, kind: Kind, cuts: Ints, statistic: float, seed: int) -> float:
@@ -168,14 +172,16 @@ def _permuted(psi: Floats, size: Floats, value: Ints, kind: Kind, cuts: Ints, st
     random = np.random.default_rng(seed)
     total, reached = size.sum(), 1
     most = int(np.clip(MUCH / max(psi.size, 1), 999, PERMUTATIONS))
-    for number in range(1, most + 1):
-        mixed = random.permutation(len(value))
-        cells = np.add.reduceat(psi[mixed], begin, axis=0)
-        share = np.add.reduceat(size[mixed], begin) / total
-        drawn = _of_names(cells, share) if kind == "name" else _of_numbers(cells, share)[cuts].max()
-        reached += bool(drawn >= statistic * (1 - 1e-9))
-        if reached > EXCEEDED:
-            return (reached - 1) / number
+    some = max(1, TOGETHER // max(psi.size, 1))
+    for first in range(0, most, some):
+        mixed = np.array([random.permutation(len(value)) for _ in range(min(some, most - first))])
+        cells = np.add.reduceat(psi[mixed], begin, axis=1)
+        share = np.add.reduceat(size[mixed], begin, axis=1) / total
+        drawn = _of_names(cells, share) if kind == "name" else _of_numbers(cells, share)[:, cuts].max(axis=1)
+        as_large = np.flatnonzero(drawn >= statistic * (1 - 1e-9))
+        if reached + len(as_large) > EXCEEDED:
+            return EXCEEDED / (first + int(as_large[EXCEEDED - reached]) + 1)
+        reached += len(as_large)
     return reached / (most + 1)
 
 
@@ -223,7 +229,9 @@ def _rice(u: Floats, centre: Floats, sigma: float, k: int) -> Floats:
     order = k / 2 - 1
     z = u * centre / sigma**2
     power = order * np.log(u / centre) + np.log(u / sigma**2) - (u - centre) ** 2 / (2 * sigma**2)
-    return np.asarray(np.exp(power + _log_ive(order, z)))
+    found, some = np.zeros(power.shape), power > NOTHING
+    found[some] = np.exp(power[some] + _log_ive(order, z[some]))
+    return found
 
 
 def _log_ive(order: float, z: Floats) -> Floats:

@@ -29,14 +29,16 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
 from scipy.special import chdtrc
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
+from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons
+from concordant.progress import Stage, stage
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
 
 Floats = NDArray[np.float64]
@@ -48,6 +50,8 @@ SOLVED, ROUGHLY = 1e-7, 1e-3
 """Share of the first preconditioned residual at which conjugate gradients end; of the step of Newton's method."""
 CONVERGED = 1e-10
 """Newton decrement, for each knot and square, after whose step the maximum is reached."""
+FALLS = (CONVERGED, 1e-6, 3e-4, 0.01, 0.1)
+"""Such decrements, of which one more step usually gets below the next."""
 RIDGE = 1e-6
 """Precision of the coefficients' prior, which keeps one without information at 0."""
 
@@ -94,6 +98,11 @@ class Games:
     @property
     def knots(self) -> int:
         return len(self.time)
+
+    @cached_property
+    def strength(self) -> Floats:
+        """Of each row, ties left out."""
+        return self.above + self.below
 
     @cached_property
     def item(self) -> Ints:
@@ -185,48 +194,26 @@ class _Walks:
     """Systems with the curvature of walks and edges."""
 
     def __init__(self, prior: Floats, step: Floats, one: Ints, other: Ints, weight: Floats) -> None:
-        from concordant.kernels.walks import factor, product, solve
+        from concordant.kernels.walks import factor, solve
 
-        self._product, self._solve = product, solve
+        self._solve = solve
         self.arrays = [read_only(prior, np.float64), read_only(step, np.float64)]
         self.edges = [read_only(one, np.int64), read_only(other, np.int64), read_only(weight, np.float64)]
         knots = len(prior)
         on_knots = np.bincount(one, weight, knots) + np.bincount(other, weight, knots)
-        self.pivot = np.empty(knots)
-        factor(*self.arrays, read_only(on_knots, np.float64), self.pivot)
-
-    def times(self, x: Floats) -> Floats:
-        out = np.empty(len(x))
-        self._product(*self.arrays, *self.edges, read_only(x, np.float64), out)
-        return out
-
-    def near(self, right: Floats) -> Floats:
-        """Solve with each walk's opponents held where they are."""
-        out = np.empty(len(right))
-        self._solve(self.arrays[1], self.pivot, read_only(right, np.float64), out)
-        return out
+        pivot = np.empty(knots)
+        factor(*self.arrays, read_only(on_knots, np.float64), pivot)
+        self.pivot = read_only(pivot, np.float64)
 
     def solve(self, right: Floats, share: float = SOLVED) -> Floats:
         """Conjugate gradients."""
-        found, rest = np.zeros(len(right)), right.copy()
-        z = self.near(rest)
-        way, size = z, float(rest @ z)
-        enough = share**2 * size
-        for _ in range(len(right) + 10):
-            if size <= enough:
-                break
-            ahead = self.times(way)
-            length = size / float(way @ ahead)
-            found += length * way
-            rest -= length * ahead
-            z = self.near(rest)
-            size, before = float(rest @ z), size
-            way = z + (size / before) * way
+        found = np.empty(len(right))
+        self._solve(*self.arrays, *self.edges, self.pivot, read_only(right, np.float64), share, found)
         return found
 
 
-def fitted(games: Games, precision: float, drift: float, begin: Fit | None = None) -> Fit:
-    """Return the penalised maximum; ``begin``: a fit of the same games to start from.
+def fitted(games: Games, precision: float, drift: float, begin: Fit | None = None, told: Stage | None = None) -> Fit:
+    """Return the penalised maximum; ``begin``: a fit of the same games to start from; ``told`` hears of each step.
 
     Errors: CannotRank where Newton does not end.
     """
@@ -236,7 +223,7 @@ def fitted(games: Games, precision: float, drift: float, begin: Fit | None = Non
         share = games.tied.sum() / (games.tied.sum() + games.above.sum() + games.below.sum())
         beta[-1] = np.log(2.0 * max(share, 1e-3) / max(1.0 - share, 1e-3))
     made, pull, lean = _at(games, precision, drift, theta, beta)
-    for _ in range(STEPS):
+    for number in range(STEPS):
         solved = made.solver.solve(pull, ROUGHLY)
         by = (
             np.linalg.solve(made.own - made.cross.T @ made.response, lean - made.cross.T @ solved)
@@ -252,6 +239,8 @@ def fitted(games: Games, precision: float, drift: float, begin: Fit | None = Non
                 break
             length /= 2
         made, pull, lean, theta, beta = ahead, pull_there, lean_there, ahead.theta, ahead.beta
+        if told is not None:
+            told.reach(number + 1, number + 1 + sum(decrement > one * (games.knots + games.extras) for one in FALLS))
         if decrement <= CONVERGED * (games.knots + games.extras):
             return made
     raise CannotRank("abilities that move have not reached their maximum after 100 steps; is a weight very large?")
@@ -263,7 +252,8 @@ def _at(games: Games, precision: float, drift: float, theta: Floats, beta: Float
     margin = theta[games.one] - theta[games.other] + games.z @ beta[:names]
     if games.tied is None:
         pull, curve = win_derivatives(margin, games.above, games.below)
-        value = -float(games.above @ np.logaddexp(0.0, -margin) + games.below @ np.logaddexp(0.0, margin))
+        value = -float(games.strength @ np.log1p(np.exp(-np.abs(margin))))  # log(1 + e^±m), less the line that it nears
+        value -= float(games.above @ np.maximum(-margin, 0.0) + games.below @ np.maximum(margin, 0.0))
         columns = [curve * z for z in games.z.T]
         lean, own = games.z.T @ pull, games.z.T @ (curve[:, None] * games.z)
     else:
@@ -342,16 +332,20 @@ class Beliefs:
         """
         games, fit = self.fit.games, self.fit
         margin = fit.theta[games.one] - fit.theta[games.other] + games.z @ fit.beta[: games.z.shape[1]]
-        strength, tie = games.above + games.below, np.zeros(len(margin))
-        win, loss = win_probability(margin)
+        strength, (win, loss) = games.strength, win_probability(margin)
         if games.tied is not None:
             strength = strength + games.tied
             win, loss, tie = davidson_probabilities(margin, np.full(len(margin), fit.beta[-1]))
         mean = 0.5 * (win - loss)
-        central = [win * (0.5 - mean) ** r + loss * (-0.5 - mean) ** r + tie * (-mean) ** r for r in (2, 3, 4)]
+        outcomes = [(win, 0.5 - mean), (loss, -0.5 - mean), *([] if games.tied is None else [(tie, -mean)])]
+        second, cubic, quartic = np.zeros(len(mean)), np.zeros(len(mean)), np.zeros(len(mean))
+        for chance, off in outcomes:
+            square = off * off
+            second += chance * square
+            cubic += chance * square * off
+            quartic += chance * square * square
         one, _, of_row = games.edges
-        third, fourth = (np.bincount(of_row, strength * kappa, len(one))
-                         for kappa in (central[1], central[2] - 3.0 * central[0] ** 2))  # fmt: skip
+        third, fourth = (np.bincount(of_row, strength * kappa, len(one)) for kappa in (cubic, quartic - 3 * second**2))
         return float((5.0 * third**2 * self.margins**3 / 24.0 - fourth * self.margins**2 / 8.0).sum())
 
     @cached_property
@@ -379,11 +373,16 @@ class Beliefs:
 
 
 # -- how sure: all items together, time by time ------------------------------------------------------------------------
-def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Floats], None] | None = None) -> float:
+def joint_walks(
+    fit: Fit,
+    extra: Floats | None = None,
+    tell: Callable[[float, Floats], None] | None = None,
+    since: float = -np.inf,
+) -> float:
     """Return log |H| of the abilities; ``tell`` hears the exact covariance of all items at each time, backwards.
 
     It is called with the time and the covariance (items, items) by all judgments, 0 for items not judged by then.
-    ``extra``: times beside those of knots.
+    ``extra``: times beside those of knots; ``since``: the first time that is asked for.
     """
     games, items = fit.games, len(fit.games.start) - 1
     times = np.unique(np.concatenate([games.time, np.zeros(0) if extra is None else extra]))
@@ -393,31 +392,64 @@ def joint_walks(fit: Fit, extra: Floats | None = None, tell: Callable[[float, Fl
     sorter = np.argsort(when, kind="stable")
     left, right, weight = games.item[one][sorter], games.item[other][sorter], np.maximum(fit.weight, 1e-300)[sorter]
     begin = np.searchsorted(when[sorter], np.arange(len(times) + 1))
+    steps = fit.step[fit.step > 0]
+    walks = float(np.log(steps).sum()) + int(games.first.sum()) * float(np.log(fit.precision))
+    gap = fit.drift**2 * np.diff(times, prepend=times[0])
+    if tell is None and items <= JOINT and compiles():
+        return walks + _one_by_one(begin, gap, born, left, right, weight, 1.0 / fit.precision)
     covariance, diagonal = np.zeros((items, items)), np.arange(items)
     kept: list[tuple[Floats, Floats]] = []
     determinant = 0.0
     for at in range(len(times)):
-        if at:
-            alive = born < at
-            covariance[diagonal[alive], diagonal[alive]] += fit.drift**2 * (times[at] - times[at - 1])
+        alive = diagonal[born < at]
+        covariance[alive, alive] += gap[at]
         new = diagonal[born == at]
         covariance[new, new] = 1.0 / fit.precision
-        before = covariance.copy() if tell is not None else covariance
+        asked = tell is not None and times[at] >= since
+        before = covariance.copy() if asked else covariance
         rows = slice(begin[at], begin[at + 1])
         if rows.stop > rows.start:
-            i, j, w = left[rows], right[rows], weight[rows]
-            beside = covariance[:, i] - covariance[:, j]
-            inner = beside[i] - beside[j]
-            inner[np.arange(len(w)), np.arange(len(w))] += 1.0 / w
-            root = cho_factor(inner, lower=True)
-            determinant += 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(w).sum())
-            covariance -= beside @ cho_solve(root, beside.T)
-        if tell is not None:
+            determinant += _told(covariance, np.flatnonzero(born <= at), left[rows], right[rows], weight[rows])
+        if asked:
             kept.append((before, covariance.copy()))
     if tell is not None:
-        _smoothed(times, born, kept, tell)
-    steps = fit.step[fit.step > 0]
-    return determinant + float(np.log(steps).sum()) + int(games.first.sum()) * float(np.log(fit.precision))
+        _smoothed(times[len(times) - len(kept) :], born - (len(times) - len(kept)), kept, tell)
+    return determinant + walks
+
+
+def _told(covariance: Floats, known: Ints, one: Ints, other: Ints, weight: Floats) -> float:
+    """Filter by the games of one time, each pair of items once; return the log-determinant of what they tell.
+
+    By a matrix of the games, or of the items ``known`` by then, whichever is smaller.
+    """
+    items = len(covariance)
+    if len(weight) <= len(known):
+        beside = covariance[:, one] - covariance[:, other]
+        inner = beside[one] - beside[other]
+        inner[np.arange(len(weight)), np.arange(len(weight))] += 1.0 / weight
+        root = cho_factor(inner, lower=True)
+        covariance -= beside @ cho_solve(root, beside.T)
+        return 2.0 * float(np.log(np.diag(root[0])).sum()) + float(np.log(weight).sum())
+    curvature = -np.bincount(one * items + other, weight, items**2).reshape(items, items)
+    curvature += curvature.T
+    curvature[np.arange(items), np.arange(items)] = -curvature.sum(axis=1)
+    grid = np.ix_(known, known)
+    half = cholesky(covariance[grid], lower=True)
+    root = cholesky(np.eye(len(known)) + half.T @ curvature[grid] @ half, lower=True)
+    rest = solve_triangular(root, half.T, lower=True)
+    covariance[grid] = rest.T @ rest
+    return 2.0 * float(np.log(np.diag(root)).sum())
+
+
+def _one_by_one(begin: Ints, gap: Floats, born: Ints, one: Ints, other: Ints, weight: Floats, first: float) -> float:
+    """The log-determinant of what games tell of few items, a game after the other."""
+    from concordant.kernels.walks import joint
+
+    new = np.argsort(born, kind="stable")
+    new_start = np.searchsorted(born[new], np.arange(len(gap) + 1))
+    args = [(begin, np.int64), (gap, np.float64), (new_start, np.int64), (new, np.int64), (one, np.int64),
+            (other, np.int64), (weight, np.float64)]  # fmt: skip
+    return float(joint(*(read_only(array, kind) for array, kind in args), first, np.zeros((len(born), len(born)))))
 
 
 def _smoothed(
@@ -444,6 +476,11 @@ JOINT = 20
 """Up to so many items determinants are exact."""
 SLOW = (8, 64)
 """Modes that are looked at: so many first, and more where all of those are slow."""
+CLOSE, LIKE, TRIED = 0.02, 0.01, 80
+"""Changes of the logarithms of both numbers and of the evidence at which the search ends; places it tries at most."""
+SOON, CHEAPER = 8, (0.7, 0.85)
+"""Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
+begin nearer."""
 DRAWN = 100_000
 """Distinct judgments by which precision and drift are chosen where there are more: fewer games of the same walks."""
 
@@ -467,6 +504,8 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     part = _drawn(games)
     free = [value is None for value in (precision, drift)]
     held: list[Fit] = []
+    tried: list[tuple[Floats, float]] = []
+    passed: list[float] = []
 
     def numbers(x: Floats) -> tuple[float, float]:
         values = iter(np.exp(x).tolist())
@@ -478,15 +517,41 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     def lost(x: Floats) -> float:
         fit = fitted(part, *numbers(x), held[-1] if held else None)
         held[:] = [fit]
-        return -evidence(fit)
+        tried.append((x - begin, -evidence(fit)))
+        passed.append(told.seconds)
+        some, rest = min(len(tried) - 1, SOON), _to_go(tried)
+        told.reach(len(tried), len(tried) + rest)
+        if some:
+            left = CHEAPER[len(tried) >= SOON] * rest * (passed[-1] - passed[-1 - some]) / some
+            told.foresee(left, left)
+        return tried[-1][1]
 
     shortest = float(np.diff(np.unique(games.time)).min(initial=span or 1.0))
     begin = np.log([1.0, 0.5 / np.sqrt(span or 1.0)])[free]
     low, high = np.log([1e-3, 1e-4 / np.sqrt(span or 1.0)])[free], np.log([1e4, 10.0 / np.sqrt(shortest)])[free]
     simplex = np.vstack([begin, begin + np.eye(len(begin))])
-    options = {"xatol": 0.02, "fatol": 0.01, "initial_simplex": simplex, "maxfev": 80}
-    found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
+    options = {"xatol": CLOSE, "fatol": LIKE, "initial_simplex": simplex, "maxfev": TRIED}
+    with stage("prior and drift") as told:
+        found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
     return numbers(np.asarray(found.x))
+
+
+def _to_go(tried: list[tuple[Floats, float]]) -> float:
+    """About how many places the search still tries, by the best of them and how far these are apart.
+
+    ``tried``: places from where it began, with what is to be least. Of one number it tries 8 to 20. Of two 30 to 45, as
+    many as the best three take to draw together; where abilities hardly move 50 to 80, as it goes far and all is alike
+    there.
+    """
+    number, free = len(tried), len(tried[0][0])
+    if free == 1 or number < SOON:
+        return max((16.0 if free == 1 else 50.0) - number, 1.0)
+    (best, least), (second, _), (third, most) = sorted(tried, key=lambda one: one[1])[:3]
+    wide = max(np.abs(second - best).max(), np.abs(third - best).max()) / CLOSE
+    apart = max(np.log(max(wide, 1.0)), 0.5 * np.log(max((most - least) / LIKE, 1.0)))
+    still = 1.0 / (1.0 + (np.exp(best[1]) / 0.12) ** 2)
+    rest = still * max(73 - number, 4 * apart) + (1 - still) * (7 * apart + 1)
+    return float(np.clip(rest, 1.0, max(TRIED - number, 1.0)))
 
 
 def drift_test(fit: Fit, precision: float | None) -> tuple[float, float]:

@@ -20,7 +20,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.preferences.status import Status
 from concordant.preferences.times import as_times, moment, said_time, timed
-from concordant.progress import stage
+from concordant.progress import know, stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
 from concordant.ranking.moving import Beliefs, Fit, Games, chosen, drift_test, evidence, fitted, joint_walks
@@ -359,7 +359,7 @@ class Paths:
                     own = self._judged_by(there)
                     held[there] = covariance[np.ix_(own, own)]
 
-            joint_walks(self.fit, np.array(whens), hear)
+            joint_walks(self.fit, np.array(whens), hear, min(whens))
         return [self._of(time, self._judged_by(time), held[time]) for time in whens]
 
     def _last(self, time: float, own: Ints) -> Ints:
@@ -525,10 +525,12 @@ def rank_over_time(
     if silent:
         known = keep(votes, np.arange(votes.distinct), votes.count, votes.declared[:0])
         votes = known if isinstance(known, Comparisons) else votes
-    with stage("abilities over time"):
+    with stage("placing judgments in time"):
         games = Games.of(votes, ties)
-        numbers = [None if value == "auto" else float(value) for value in given.values()]
-        fit = fitted(games, *chosen(games, *numbers))
+        know(knots=games.knots, edges=len(games.edges[0]), times=len(np.unique(games.time)))
+    numbers = chosen(games, *[None if value == "auto" else float(value) for value in given.values()])
+    with stage("abilities over time", apart=True) as told:
+        fit = fitted(games, *numbers, told=told)
     links = connectivity(Batch.whole(votes, np.array([0])).graphs)
     notes = (Note("left out", "{silent:items} that nobody judged are left out", silent=silent),) if silent else ()
     fixed = frozenset(name for name, value in given.items() if value != "auto")

@@ -20,12 +20,12 @@ from scipy.sparse import csr_array
 
 from concordant.errors import CannotRank, Setting, UsageError, did_you_mean, few, twice
 from concordant.preferences.counted import recounted
-from concordant.preferences.graphs import Batch
+from concordant.preferences.graphs import Batch, Kinds
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.progress import Stage
-from concordant.ranking.curvature import Curvature
+from concordant.ranking.curvature import Curvature, pair_log_likelihoods, pair_margins
 from concordant.ranking.instability import Instability, Kind, Units, instability, whitener
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
@@ -37,6 +37,12 @@ PRIOR = 1e-6
 """Precision of the prior with which the tests and cuts are fitted: as good as none."""
 CUTS = 100
 """Cuts of a numeric property that are tried, at most."""
+SIMPLE = (None, "half", "davidson")
+"""What ties may be that many sides are fitted at once."""
+AT_ONCE = 500_000
+"""Distinct judgments of the sides that are."""
+UNLIKE = 1.15
+"""How much longer groups may take than as many judgments took so far."""
 NAMES = 10
 """Values of a property of names up to which all divisions in two are tried; of more, cuts of one order of them."""
 
@@ -151,14 +157,36 @@ def _numbers(labels: list[Any]) -> NDArray[np.float64] | None:
     return values if np.isfinite(values).all() else None
 
 
-@dataclass(frozen=True)
-class _Ahead:
-    """A group that is not tested yet."""
+@dataclass(eq=False)
+class _Node:
+    """Some of the judgments, on their way to a group."""
 
-    size: int
-    """Distinct judgments."""
-    times: int
+    rows: Ints
+    values: Mapping[str, Values]
+    depth: int
     """How often its judgments may be divided."""
+    parts: int
+    """Into how many groups, at most."""
+    made: Callable[[int, int | None], Group] | None = None
+    """Makes the group of its number and its parent's."""
+    notes: list[str] = field(default_factory=list)
+    divided: list[_Node] = field(default_factory=list)
+
+
+class _Durations:
+    """How long something takes of so many judgments: a line through what it took."""
+
+    def __init__(self) -> None:
+        self.took: list[tuple[int, float]] = []
+
+    def line(self) -> tuple[float, float]:
+        """Seconds of a group, and of each of its judgments."""
+        size, seconds = np.array(self.took, np.float64).reshape(-1, 2).T
+        if len(size) > 1 and np.ptp(size) > 0:
+            each, fixed = np.polyfit(size, seconds, 1).tolist()
+            if each >= 0 and fixed >= 0:
+                return fixed, each
+        return 0.0, float(seconds.sum() / max(size.sum(), 1.0))
 
 
 @dataclass(eq=False)
@@ -176,48 +204,79 @@ class Growth:
     told: Stage
     groups: list[Group] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _ahead: list[_Ahead] = field(default_factory=list)
-    _rate: float = 0.0
-    """Seconds that the last test took for each distinct judgment."""
+    _tested: _Durations = field(default_factory=_Durations)
+    _cut: _Durations = field(default_factory=_Durations)
 
-    def grow(self, rows: Ints, parent: int | None, values: Mapping[str, Values], depth: int) -> None:
-        """Test the judgments of one group, add it to the groups, divide it, and go on with the parts."""
-        number, judgments = len(self.groups) + 1, int(self.prefs.count[rows].sum(dtype=np.int64))
-        since = self.told.seconds
+    def grow(self, rows: Ints, depth: int) -> None:
+        """Test the judgments and divide them, then the parts, and so on, level by level; number the groups."""
+        root = self._node(rows, {}, depth)
+        level = [root]
+        while level:
+            below: list[_Node] = []
+            for place, node in enumerate(level):
+                self._look(node)
+                below += node.divided
+                self._foresee([*level[place + 1 :], *below])
+            level = below
+        self._number(root, None)
+
+    def _number(self, node: _Node, parent: int | None) -> None:
+        """Add a group to the groups, each followed by what it is divided into."""
+        number = len(self.groups) + 1
+        if node.made is not None:
+            self.groups.append(node.made(number, parent))
+        self.notes += node.notes
+        for part in node.divided:
+            self._number(part, number)
+
+    def _node(self, rows: Ints, values: Mapping[str, Values], depth: int) -> _Node:
+        most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
+        return _Node(rows, values, depth, most if depth and most >= 2 else 1)
+
+    def _look(self, node: _Node) -> None:
+        """Test the judgments of one group, and divide it."""
+        rows, judgments = node.rows, int(self.prefs.count[node.rows].sum(dtype=np.int64))
+        since, cutting = self.told.seconds, 0.0
         tests, found = self._tests(rows), None
-        self._rate = (self.told.seconds - since) / max(len(rows), 1)
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
         if tried:
             best = min(tried, key=lambda place: (tests[place].p_adjusted, tests[place].p_value))
             if not tests[best].p_adjusted < self.alpha:
                 why = "no property changes the scores beyond chance"
-            elif depth == 0:
+            elif node.depth == 0:
                 why = "as many divisions as were allowed"
             else:
-                found = _Cut.best(self, rows, self.properties[best])
+                begun = self.told.seconds
+                found = _Cut.best(self, rows, self.properties[best], node.notes)
+                cutting = self.told.seconds - begun
+                self._cut.took.append((len(rows), cutting))
                 why = "" if found else f"no cut leaves {self.least:,} judgments on both sides"
-        clusters = {name: len(np.unique(way[rows])) for name, way in self.ways.items()}
+        clusters = {name: len(_present(way[rows])[0]) for name, way in self.ways.items()}
         divided_by = None if found is None else found.property.name
-        self.groups.append(
-            Group(number, parent, judgments, clusters, tuple(tests), divided_by, why, self._kept(rows), values)
+        kept = self._kept(rows)
+        node.made = lambda number, parent: Group(
+            number, parent, judgments, clusters, tuple(tests), divided_by, why, kept, node.values
         )
-        sides = [] if found is None else [*found.sides(values.get(found.property.name))]
-        self._ahead += [self._here(rows[side], depth - 1) for side, _ in reversed(sides)]
-        self._foresee()
-        for side, there in sides:
-            self._ahead.pop()
-            self.grow(rows[side], number, {**values, there.property: there}, depth - 1)
+        sides = [] if found is None else found.sides(node.values.get(found.property.name))
+        node.divided = [
+            self._node(rows[side], {**node.values, there.property: there}, node.depth - 1) for side, there in sides
+        ]
+        self._tested.took.append((len(rows), self.told.seconds - since - cutting))
 
-    def _foresee(self) -> None:
-        """Say how long it takes where nothing may be divided any more; before, nobody knows what the tests will say."""
-        if not any(one.times for one in self._ahead):
-            left = self._rate * sum(one.size for one in self._ahead)
-            self.told.foresee(left, left)
-
-    def _here(self, rows: Ints, depth: int) -> _Ahead:
-        most = int(self.prefs.count[rows].sum(dtype=np.int64)) // max(self.least, 1)
-        return _Ahead(len(rows), depth if most >= 2 else 0)
+    def _foresee(self, ahead: list[_Node]) -> None:
+        """Say how long it takes at least, where no group is divided any more, and at most, where all are."""
+        test, cut = self._tested.line(), self._cut.line()
+        least = most = 0.0
+        for node in ahead:
+            size = len(node.rows)
+            least += test[0] + test[1] * size
+            for level in range(min(node.depth, node.parts - 1) + 1):
+                groups = min(2**level, node.parts)
+                most += test[0] * groups + test[1] * size
+                if level < node.depth and groups < node.parts:
+                    most += cut[0] * min(groups, node.parts // 2) + cut[1] * size
+        self.told.foresee(least, UNLIKE * most)
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""
@@ -228,10 +287,12 @@ class Growth:
         start = np.array([0, len(rows)], np.int64)
         return Batch(prefs, np.zeros(1, np.int32), start, rows, prefs.count[rows].astype(np.int64))
 
-    def fitted(self, batch: Batch) -> Curvature:
+    def scores(self, batch: Batch) -> Scores:
         asked = {name: value for name, value in self.options.items() if name == "ties"}
-        scores = self.member.function(batch, prior=PRIOR, **asked)
-        return self.curvature(batch, scores)
+        return self.member.function(batch, prior=PRIOR, **asked)
+
+    def fitted(self, batch: Batch) -> Curvature:
+        return self.curvature(batch, self.scores(batch))
 
     def order_of(self, part: Preferences) -> Ints:
         """Order the clusters of some judgments by the first principal axis of their mean contributions."""
@@ -264,22 +325,22 @@ class Growth:
         except CannotRank as problem:
             number = int(self.prefs.count[rows].sum())
             return [Instability(one.name, one.kind, "judgment", number, why=str(problem)) for one in self.properties]
-        tests = [self._tested(one, rows, batch.multiplicity, psi, information) for one in self.properties]
+        tests = [self._test(one, rows, batch.multiplicity, psi, information) for one in self.properties]
         number = sum(not test.why for test in tests)
         return [test if test.why else replace(test, p_adjusted=min(1.0, number * test.p_value)) for test in tests]
 
-    def _tested(self, one: Property, rows: Ints, count: Ints, psi: csr_array, information: Any) -> Instability:
-        present, value = np.unique(one.code[rows], return_inverse=True)
-        value = value.ravel().astype(np.int64)
+    def _test(self, one: Property, rows: Ints, count: Ints, psi: csr_array, information: Any) -> Instability:
+        present, value = _present(one.code[rows])
         unit, codes = self._unit(rows, value)
         if codes is None:
             units = Units(unit, psi, count, np.ones(len(rows)), information)
         else:
             held = np.arange(len(rows))
             gather = csr_array((count.astype(float), (codes, held)), shape=(int(codes.max()) + 1, len(rows)))
-            size, where = np.bincount(codes, count).astype(float), np.unique(codes, return_index=True)[1]
+            size, of_unit = np.bincount(codes, count).astype(float), np.zeros(int(codes.max()) + 1, np.int64)
             units = Units(unit, csr_array(gather @ psi), np.ones(len(size), np.int64), size, information)
-            value = value[where]
+            of_unit[codes] = value
+            value = of_unit
         if len(present) < 2:
             return units.untested(one.name, one.kind, "all judgments have one value")
         value = binned(value, units.times * units.size) if one.kind == "number" else value
@@ -296,11 +357,18 @@ class Growth:
     def _unit(self, rows: Ints, value: Ints) -> tuple[str, Ints | None]:
         """The first column of clusters within which the property is the same, and the codes of its clusters."""
         for name, way in self.ways.items():
-            _, codes = np.unique(way[rows], return_inverse=True)
-            codes = codes.ravel()
-            if len(np.unique(codes * (int(value.max()) + 1) + value)) == codes.max() + 1:
-                return name, codes.astype(np.int64)
+            present, codes = _present(way[rows])
+            of_code = np.zeros(len(present), np.int64)
+            of_code[codes] = value
+            if (of_code[codes] == value).all():
+                return name, codes
         return "judgment", None
+
+
+def _present(codes: Ints) -> tuple[Ints, Ints]:
+    """Return which codes there are, ascending, and the place of each code among them (as ``np.unique``)."""
+    there = np.bincount(codes) > 0
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
 
 
 def binned(value: Ints, judged: Any) -> Ints:
@@ -333,13 +401,13 @@ class _Cut:
     left: frozenset[int]
 
     @classmethod
-    def best(cls, growth: Growth, rows: Ints, one: Property) -> _Cut | None:
+    def best(cls, growth: Growth, rows: Ints, one: Property, notes: list[str]) -> _Cut | None:
         """The division with the largest sum of the log-likelihoods of both sides; None where none leaves enough."""
         value, count = one.code[rows], growth.prefs.count[rows]
-        present, place = np.unique(value, return_inverse=True)
-        place = place.ravel().astype(np.int64)
-        bins = binned(place, count) if one.kind == "number" else place
-        last = np.array([present[place[bins == b]].max() for b in range(int(bins.max()) + 1)])
+        present, place = _present(value)
+        bins, of_place = binned(place, count) if one.kind == "number" else place, np.zeros(len(present), np.int64)
+        of_place[place] = bins
+        last = present[np.flatnonzero(np.append(of_place[1:] > of_place[:-1], True))]
         whole = keep(growth.prefs, rows.astype(np.intp), count, growth.prefs.declared[:0])
         labels, codes = Labels.encode(np.arange(len(last)))
         less: dict[str, Any] = {"time": None, "dated": False} if isinstance(whole, Comparisons) else {}
@@ -349,20 +417,18 @@ class _Cut:
         judged = np.bincount(code, part.count, len(last))
         order = growth.order_of(part) if one.kind == "name" and len(last) > NAMES else None
         best: tuple[float, frozenset[int]] | None = None
-        for left in _divisions(one.kind, judged, growth.least, order):
-            on_left = np.isin(code, list(left))
-            sides = (growth.batch(part, np.flatnonzero(side)) for side in (on_left, ~on_left))
-            try:
-                total = sum(growth.fitted(side).log_likelihood() for side in sides)
-            except CannotRank:  # a side on which the model is not determined
-                continue
-            if best is None or total > best[0] + 1e-9 * abs(best[0]):
+        divisions = [*_divisions(one.kind, judged, growth.least, order)]
+        which = np.zeros((len(divisions), len(last)), bool)
+        for row, left in enumerate(divisions):
+            which[row, list(left)] = True
+        for left, total in zip(divisions, _likelihoods(growth, part, which), strict=True):
+            if total is not None and (best is None or total > best[0] + 1e-9 * abs(best[0])):
                 best = (total, left)
         if best is None:
             return None
         if order is not None:
             text = "{property} has {values:,} values: divisions of them are tried along one order, a principal axis"
-            growth.notes.append(Note("divisions along an order", text, property=one.name, values=len(last)))
+            notes.append(Note("divisions along an order", text, property=one.name, values=len(last)))
         if one.kind == "number":
             return cls(one, value, frozenset(range(int(last[max(best[1])]) + 1)))
         return cls(one, value, frozenset(last[list(best[1])].tolist()))
@@ -377,6 +443,46 @@ class _Cut:
             return
         for side in (on_left, ~on_left):
             yield side, Values(name, tuple(values[code] for code in np.unique(self.value[side])))
+
+
+def _likelihoods(growth: Growth, part: Preferences, which: NDArray[np.bool_]) -> Iterator[float | None]:
+    """Yield the sum of the log-likelihoods of both sides of each division; None where a model is not determined.
+
+    ``which``, shape (divisions, values): whether a value, a cluster of ``part``, is on the left. Where plain
+    comparisons are fitted by Bradley and Terry's model, many sides are at once.
+    """
+    kinds = growth.batch(part, np.arange(part.distinct)).kinds
+    many = kinds is not None and growth.member.name == "bradley-terry" and growth.options.get("ties") in SIMPLE
+    step = max(1, AT_ONCE // max(2 * kinds.prefs.distinct, 1)) if many and kinds is not None else 1
+    for begin in range(0, len(which), step):
+        some = which[begin : begin + step]
+        if many and kinds is not None:
+            try:
+                found = _at_once(growth, kinds, np.concatenate([some, ~some]))
+            except CannotRank:  # one of them is not determined
+                pass
+            else:
+                yield from found.reshape(2, len(some)).sum(axis=0).tolist()
+                continue
+        for left in some:
+            on_left = left[part.cluster_ways[0]]
+            sides = (growth.batch(part, np.flatnonzero(side)) for side in (on_left, ~on_left))
+            try:
+                yield sum(growth.fitted(side).log_likelihood() for side in sides)
+            except CannotRank:  # a side on which the model is not determined
+                yield None
+
+
+def _at_once(growth: Growth, kinds: Kinds, sides: NDArray[np.bool_]) -> Floats:
+    """The log-likelihood of each side, whose judgments are those of its values, alike ones once."""
+    times = kinds.who @ sides.T.astype(np.int64)
+    side, rows = np.nonzero(times.T)
+    start = np.searchsorted(side, np.arange(len(sides) + 1))
+    batch = Batch(kinds.prefs, np.zeros(len(sides), np.int32), start, rows, times[rows, side])
+    scores = growth.scores(batch)
+    log_nu = scores.coefficients["ties"][batch.graphs.graph] if growth.options.get("ties") == "davidson" else None
+    each = pair_log_likelihoods(batch.graphs, pair_margins(batch.graphs, scores, ()), log_nu)
+    return np.asarray(batch.graphs.pairs.sums(each))
 
 
 def _divisions(kind: str, judged: Any, least: int, order: Ints | None = None) -> Iterator[frozenset[int]]:

@@ -25,7 +25,7 @@ from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
-from concordant.progress import stage
+from concordant.progress import know, stage, steps
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.partitioning import Group, Growth, properties_of
 from concordant.ranking.rank import Ranking, rank
@@ -170,6 +170,10 @@ class RankingTree:
         else:
             said.append(Note("not tested", "nothing could be tested"))
         several = len(self.groups) > 1
+        if several:
+            ranked = [root, *self.leaves]
+            for group in steps("rankings of the groups", ranked, costs=[one.prefs.distinct + 1 for one in ranked]):
+                self.ranking(group.number)
         for leaf in self.leaves if several else ():
             text = "group {group}, {who} ({judgments:judgments}{clusters}): {first}"
             many = "".join(f", {number:,} × {name}" for name, number in leaf.clusters.items())
@@ -272,7 +276,8 @@ def ranking_tree(
     least = 10 * len(prefs.items) if min_judgments is None else whole_number(min_judgments, "min_judgments", least=1)
     with stage("groups") as told:
         grown = Growth(prefs, member, curvature, options, properties, ways, float(alpha), least, seed, told)
-        grown.grow(np.arange(prefs.distinct), None, {}, depth)
+        grown.grow(np.arange(prefs.distinct), depth)
+    know(groups=len(grown.groups))
     names_of = tuple(one.name for one in properties)
     notes = (*prefs.notes, *dict.fromkeys(grown.notes))
     return RankingTree(tuple(grown.groups), names_of, float(alpha), least, member.name, options, notes)

@@ -14,6 +14,8 @@ from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
 from concordant.ranking.intervals import CHEAP, FEWEST
 from concordant.ranking.lack_of_fit import FIRST, SIGNED, THEN
+from concordant.ranking.moving import DRAWN
+from concordant.ranking.over_time import TOGETHER, WORK
 from concordant.ranking.structures import STRUCTURES
 
 Known = Mapping[str, float]
@@ -109,9 +111,64 @@ def _rank(options: Any) -> dict[str, Cost]:
     pieces["ranking queries"] = lambda k: whole(k) if _several(k) else 0.0
     if sure:
         pieces["ranking queries > bootstrap"] = lambda k: replicates(k) if _several(k) else 0.0
-    if options.moving:  # how many steps that takes nobody knows
-        pieces = {"ranking over time": unknown}
+    if options.moving:
+        pieces = _moving(options)
     return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
+
+
+def _moving(options: Any) -> dict[str, Cost]:
+    """Abilities that move: where prior and drift are, by some of the judgments, then all of them, and their variances.
+
+    A knot is an item at a time at which it was judged.
+    """
+    free = (options.prior in (None, "auto")) + (options.drift is None)
+    ties = 2.0 if options.ties == "davidson" else 1.0
+
+    def knots(k: Known) -> float:
+        return k.get("knots", min(1.5 * k["distinct"], 4000 * k["nodes"]))
+
+    def one(k: Known) -> float:  # of longer walks each system takes more steps
+        drawn = min(k["distinct"], DRAWN)
+        held = min(knots(k), 2 * drawn)
+        return ties * (2e-3 + 2.5e-7 * drawn + 3.5e-7 * held * (1 + held / (3000 * max(k["nodes"], 1.0))))
+
+    def searching(k: Known) -> float:
+        return 0.3 + (0.0, 16.0, 45.0)[free] * one(k) if free else 0.0
+
+    def testing(k: Known) -> float:
+        return 14 * one(k) if options.statistics else 0.0
+
+    def together(k: Known) -> bool:
+        return k["nodes"] <= TOGETHER and k["nodes"] ** 3 * k.get("times", 300.0) <= WORK
+
+    def far(k: Known) -> float:  # what lies far apart in memory takes longer
+        return knots(k) * (1.0 + knots(k) / 5e6)
+
+    def edges(k: Known) -> float:
+        return k.get("edges", k["distinct"])
+
+    def filtered(k: Known) -> float:  # by the games of each time or all items, whichever are fewer
+        times = k.get("times", 300.0)
+        size = min(edges(k) / times, k["nodes"])
+        return times * (1e-4 + 1.5e-10 * size**2 * k["nodes"]) + 4e-7 * edges(k)
+
+    def at(k: Known) -> float:
+        return filtered(k) if together(k) else 8e-7 * edges(k) + 2.5e-7 * far(k)
+
+    def paths(k: Known) -> float:
+        smoothed = k.get("times", 300.0) * (2e-4 + 9e-10 * k["nodes"] ** 3)
+        every = filtered(k) + smoothed if together(k) else 8e-7 * knots(k)
+        return every + (3e-7 if options.paths.endswith(".parquet") else 2e-6) * knots(k)
+
+    pieces = {
+        "placing judgments in time": lambda k: 0.02 + 7e-7 * k["distinct"],
+        "prior and drift": searching,
+        "abilities over time": lambda k: 0.02 + ties * (3e-7 * edges(k) + 9e-7 * far(k)),
+        "ranking at one time": at,
+        "whether abilities move": testing,
+        "whether abilities move > prior and drift": lambda k: 0.7 * testing(k),
+    }
+    return pieces | ({one_line(f"writing {options.paths}"): paths} if options.paths else {})
 
 
 def _compare(options: Any) -> dict[str, Cost]:
@@ -224,7 +281,14 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "AuditOptions": _audit,
     "ReportOptions": _report,
     "FitOptions": _fit,
-    "TreeOptions": lambda _: {"groups": unknown},  # how often they are divided, the tests say
+    "TreeOptions": lambda one: (
+        READING
+        | {
+            "checking rows": lambda k: (1.9e-6 if len({*one.cluster, *one.by}) > 1 else 3e-8) * k["distinct"],
+            "groups": unknown,  # how often they are divided, the tests say
+            "rankings of the groups": lambda k: (0.2 + 6e-7 * k["distinct"]) * (k.get("groups", 2.0) > 1),
+        }
+    ),
     "JudgesOptions": lambda _: {
         "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
         "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],

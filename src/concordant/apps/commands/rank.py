@@ -42,7 +42,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.preferences.windows import Window, untimed
-from concordant.progress import Cost
+from concordant.progress import Cost, stage
 from concordant.ranking import rank as ranking
 from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
@@ -238,14 +238,17 @@ def _moving(options: RankOptions, prefs: Preferences) -> Ranking:
     known = {name: value for name, value in given.items() if value is not None}
     with Progress(options.quiet, "ranking over time", known=prefs):
         found = rank_over_time(prefs, level=options.level, **known)
-        board = found.at(options.at, min_judgments=options.min_judgments)
+        with stage("ranking at one time"):
+            board = found.at(options.at, min_judgments=options.min_judgments)
         if options.statistics:
-            chi2, p = found.drift_test()
+            with stage("whether abilities move"):
+                chi2, p = found.drift_test()
             text = "do abilities move? χ² = {chi2:.2f} against none that does, {p} (ratio of marginal likelihoods)"
             board = replace(board, notes=(*board.notes, Note("moving tested", text, chi2=chi2, p=p_said(p))))
     if options.paths is not None:
-        table = found.to_arrow()
-        write(table, options.paths)
+        with Progress(options.quiet, f"writing {options.paths}"):
+            table = found.to_arrow()
+            write(table, options.paths)
         options.say("wrote", f"wrote {options.paths}: {len(table):,} rows", path=options.paths)
     return board
 
