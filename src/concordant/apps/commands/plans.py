@@ -299,7 +299,7 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"],
         "scores": lambda k: 0.02 + 2e-7 * k["distinct"],
         "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.2e-10 * _power(k, 3),
-        "pairs to ask": lambda k: min(one.ask, 1000) * (1.8e-9 * _power(k, 2) + 2.8e-8 * k["nodes"]),
+        "pairs to ask": lambda k: min(one.ask, 1000) * (1.15e-9 * _power(k, 2) + 8e-8 * k["nodes"]),
     },
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],
