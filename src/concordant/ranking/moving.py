@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from scipy.sparse import coo_array, diags_array
 from scipy.sparse.linalg import eigsh
-from scipy.special import chdtrc
+from scipy.special import chdtrc, expit
 
 from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
@@ -506,6 +506,8 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     held: list[Fit] = []
     tried: list[tuple[Floats, float]] = []
     passed: list[float] = []
+    calm: list[float] = []
+    """What is to be least where abilities stay, once that was looked at."""
 
     def numbers(x: Floats) -> tuple[float, float]:
         values = iter(np.exp(x).tolist())
@@ -518,8 +520,11 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
         fit = fitted(part, *numbers(x), held[-1] if held else None)
         held[:] = [fit]
         tried.append((x - begin, -evidence(fit)))
+        if len(tried) == SOON and len(begin) == 2:
+            best = begin + min(tried, key=lambda one: one[1])[0]
+            calm[:] = [-evidence(fitted(part, numbers(best)[0], float(np.exp(low[1])), fit))]
         passed.append(told.seconds)
-        some, rest = min(len(tried) - 1, SOON), _to_go(tried)
+        some, rest = min(len(tried) - 1, SOON), _to_go(tried, *calm)
         told.reach(len(tried), len(tried) + rest)
         if some:
             left = CHEAPER[len(tried) >= SOON] * rest * (passed[-1] - passed[-1 - some]) / some
@@ -536,12 +541,12 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     return numbers(np.asarray(found.x))
 
 
-def _to_go(tried: list[tuple[Floats, float]]) -> float:
+def _to_go(tried: list[tuple[Floats, float]], calm: float = np.nan) -> float:
     """About how many places the search still tries, by the best of them and how far these are apart.
 
-    ``tried``: places from where it began, with what is to be least. Of one number it tries 8 to 20. Of two 30 to 45, as
-    many as the best three take to draw together; where abilities hardly move 50 to 80, as it goes far and all is alike
-    there.
+    ``tried``: places from where it began, with what is to be least; ``calm``: that without drift. Of one number it
+    tries 8 to 20. Of two 30 to 45, as many as the best three take to draw together; where abilities hardly move 50 to
+    80, as it goes far and all is alike there. The place without drift, looked at once, tells the one from the other.
     """
     number, free = len(tried), len(tried[0][0])
     if free == 1 or number < SOON:
@@ -549,8 +554,8 @@ def _to_go(tried: list[tuple[Floats, float]]) -> float:
     (best, least), (second, _), (third, most) = sorted(tried, key=lambda one: one[1])[:3]
     wide = max(np.abs(second - best).max(), np.abs(third - best).max()) / CLOSE
     apart = max(np.log(max(wide, 1.0)), 0.5 * np.log(max((most - least) / LIKE, 1.0)))
-    still = 1.0 / (1.0 + (np.exp(best[1]) / 0.12) ** 2)
-    rest = still * max(73 - number, 4 * apart) + (1 - still) * (7 * apart + 1)
+    still = float(expit(3.0 * (1.5 - (calm - least))))  # how surely abilities stay
+    rest = still * max(63 - number, 4 * apart) + (1 - still) * (6.3 * apart + 1)
     return float(np.clip(rest, 1.0, max(TRIED - number, 1.0)))
 
 

@@ -153,7 +153,7 @@ def _moving(options: Any) -> dict[str, Cost]:
         return times * (1e-4 + 1.5e-10 * size**2 * k["nodes"]) + 4e-7 * edges(k)
 
     def at(k: Known) -> float:
-        return filtered(k) if together(k) else 8e-7 * edges(k) + 2.5e-7 * far(k)
+        return filtered(k) if together(k) else 1e-6 * edges(k) + 2.5e-7 * far(k)
 
     def paths(k: Known) -> float:
         smoothed = k.get("times", 300.0) * (2e-4 + 9e-10 * k["nodes"] ** 3)
@@ -188,7 +188,7 @@ def of_boards(options: Any, other: float) -> dict[str, Cost]:
         return other * sum(cost(k) for name, cost in pieces.items() if PART not in name)
 
     def comparing(k: Known) -> float:
-        return 0.2 + (2.5e-6 if k["clusters"] else 2e-6) * k["distinct"] + 1e-9 * _power(k, 3)
+        return 0.2 + (2.1e-6 if k["clusters"] else 1.7e-6) * k["distinct"] + 1e-9 * _power(k, 3)
 
     return pieces | {"the other board": again, "comparing": comparing}
 
