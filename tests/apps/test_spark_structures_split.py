@@ -354,3 +354,28 @@ def test_targets_are_those_of_a_query_that_is_not_divided(
     assert "never" not in ours["item"].to_pylist()
     for name in ("target", "weight"):
         np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("structure", "kind", "order"),
+    [
+        ("log-odds", "comparisons", 7),
+        ("plackett-luce", "orders", 20),
+        ("cascade", "selections", 9),
+        ("borda", "orders", 10**6),
+    ],
+)
+def test_targets_of_subsets_are_those_of_a_query_that_is_not_divided(
+    spark: Any, structure: str, kind: str, order: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = drawn(kind, 14, items=8, rows=60)
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    monkeypatch.setattr(frames, "HERE", 10)
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    given = {"structure": structure, "order": order, "subsets": 6, "seed": 3}
+    ours, theirs = (
+        cs.targets(frame, **given, most=most, session=spark).toArrow().sort_by("item") for most in (40, 10_000)
+    )
+    assert ours["item"].to_pylist() == theirs["item"].to_pylist()
+    for name in ("target", "weight"):
+        np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-9)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
+from concordant.apps.spark.learning_draws import drawn_of_query
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
@@ -106,10 +107,24 @@ def targets(
 def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
     own = options_of(plan.structure, recipe.options)
-    apart = plan.order == "all" and (divisible(judged, plan.structure, own) or summable(judged, plan.structure, {}))
+    apart = divisible(judged, plan.structure, own) or summable(judged, plan.structure, {})
     task = MakeTargets(plan, recipe)
     by_tasks = partial(_divided, judged, task, own) if apart else None
+    if apart and plan.order != "all":
+        by_tasks = partial(_drawn, judged, task, own)
     return judged.table(task, target_columns(*judged.labels), by_tasks)
+
+
+def _drawn(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
+    with judged.explained():
+        found = drawn_of_query(judged, label, task.plan, task.recipe)
+    if found is None:
+        return None
+    targets, about = found
+    if targets is None:
+        return _divided(judged, task, options, label)
+    prefs = declared(judged.kind, about["query"].labels, about["items"].labels)
+    return task.table(targets, prefs, np.array([about["judgments"]]))
 
 
 def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any], label: Any) -> pa.Table | None:
@@ -127,7 +142,7 @@ def _divided(judged: JudgedQueries, task: MakeTargets, options: Mapping[str, Any
     def known(_: Batch, **__: Any) -> Scores:
         return scores
 
-    table = replace(task, plan=replace(task.plan, structure=known))(declared(judged.kind, shares))
+    table = replace(task, plan=replace(task.plan, structure=known))(declared(judged.kind, shares.query, shares.items))
     place = table.column_names.index("judgments")
     return table.set_column(place, "judgments", pa.repeat(pa.scalar(shares.judgments, pa.int64()), len(table)))
 

@@ -214,22 +214,35 @@ class _Cutting:
 
 
 @dataclass(frozen=True)
+class Featureless:
+    """Slices for targets alone, which ask for no features."""
+
+    below: bool
+    """Whether what stands below the last click of a list is read."""
+
+    def made(self, bucket: int, prefs: Preferences, _: object) -> Held:
+        """Some judgments of one query."""
+        size = len(prefs.items)
+        return Held(prefs, np.zeros((size, 0)), np.arange(size), bucket)
+
+
+@dataclass(frozen=True)
 class _Gathering:
     """A task: what was cut becomes a slice, with the features of all items of the query."""
 
-    making: _Making
+    making: _Making | Featureless
     items: Union
     query: int
     first: int
     """Bucket of the first slice."""
     by: str = "pairs"
 
-    def __call__(self, key: tuple[Any, ...], received: pa.Table, features: pa.Table) -> pa.Table:
+    def __call__(self, key: tuple[Any, ...], received: pa.Table, features: pa.Table | None) -> pa.Table:
         number, parts = int(key[0].as_py()), parts_of(received)
         made = self.made(number, parts, features) if parts else None
         return _whole(pieces(self.first + number, made))
 
-    def made(self, number: int, parts: list[Preferences], features: pa.Table) -> Any:
+    def made(self, number: int, parts: list[Preferences], features: Any) -> Any:
         """The slice; what its items lack is said once."""
         while len(parts) > 1:
             parts = [sum(parts[at : at + 2], Preferences.empty()) for at in range(0, len(parts), 2)]
@@ -244,7 +257,12 @@ class _Gathering:
 
 # -- on the driver -------------------------------------------------------------------------------------------------
 def sliced(
-    judged: JudgedQueries, label: Any, making: _Making, features: FeatureFrame, query: int, first: int
+    judged: JudgedQueries,
+    label: Any,
+    making: _Making | Featureless,
+    features: FeatureFrame | None,
+    query: int,
+    first: int,
 ) -> tuple[DataFrame, int, DataFrame] | None:
     """Return the slices of a query, in buckets from ``first`` on, how many, and what to free when they are made.
 
@@ -276,11 +294,14 @@ def sliced(
     except BaseException:
         shares.unpersist()
         raise
+    gathering = _Gathering(making, items, query, first, by)
+    ours = shares.mapInArrow(_Cutting(of), from_arrow_schema(SENT)).repartitionById(slices, BUCKET).groupBy(BUCKET)
+    if features is None:
+        made = ours.applyInArrow(lambda key, one: gathering(key, one, None), from_arrow_schema(PIECES))
+        return made, slices, shares
     rows = of_items(judged, features, queries, items.labels).drop("file", "block", "row")
     theirs = rows.withColumn(BUCKET, fn.explode(fn.sequence(fn.lit(0), fn.lit(slices - 1))))
-    cut = shares.mapInArrow(_Cutting(of), from_arrow_schema(SENT))
-    gathering = _Gathering(making, items, query, first, by)
-    ours, others = (each.repartitionById(slices, BUCKET).groupBy(BUCKET) for each in (cut, theirs))
+    others = theirs.repartitionById(slices, BUCKET).groupBy(BUCKET)
     made = ours.cogroup(others).applyInArrow(
         lambda key, one, other: gathering(key, one, other), from_arrow_schema(PIECES)
     )

@@ -13,13 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pyspark import StorageLevel
 
-from concordant.apps.spark.learning_held import Held, HeldFrame, Split, Sums
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_cutting import Featureless, sliced
+from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
 from concordant.apps.spark.learning_slices import Begins, begins, first_cards, of_winners
+from concordant.apps.spark.splitting import Union
 from concordant.learning.rankers.plans import Plan, Recipe
+from concordant.learning.rankers.validation import reads_below
 from concordant.learning.targets.mean_targets import Targets, in_blocks, of_draws
 from concordant.preferences.preferences import Preferences, keep
-from concordant.preferences.sampling import draw_subsets
+from concordant.preferences.sampling import draw_subsets, label_keys
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,6 +112,32 @@ class _Received:
 class _Made:
     place: int
     targets: list[Targets]
+
+
+def _about(held: Held) -> Sums:
+    prefs = held.prefs
+    return Sums(judgments=len(prefs), query=Union(prefs.queries), items=Union(prefs.items))
+
+
+def drawn_of_query(judged: JudgedQueries, label: Any, plan: Plan, recipe: Recipe) -> tuple[Targets | None, Sums] | None:
+    """Targets of a query that no task can hold by a plan of an order k, and what it holds; None without judgments.
+
+    The targets are None where it has no more than k. Errors: as of any task.
+    """
+    cut = sliced(judged, label, Featureless(reads_below(plan.structure, Preferences.empty())), None, 0, 0)
+    if cut is None:
+        return None
+    made, number, source = cut
+    slices = HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), number, (source,))
+    try:
+        about = slices.sums(_about)
+        key = label_keys(about["query"].labels, recipe.seed)[0]
+        parts = {WHOLE: int(about["judgments"])}
+        if about["judgments"] <= int(plan.order):
+            return None, about
+        return drawn_targets(slices, parts, key, [plan], recipe, {})[WHOLE, plan], about
+    finally:
+        slices.forget()
 
 
 def _found(made: _Made) -> Sums:

@@ -37,7 +37,7 @@ from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, l
 from concordant.apps.spark.ranking import divisible, options_of_fit, refuse_estimated
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided
-from concordant.apps.spark.structure_sums import reading
+from concordant.apps.spark.structure_sums import declared, reading
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edge_sources import usual_structure
@@ -45,10 +45,9 @@ from concordant.learning.rankers.plans import Plan, Recipe, options_of
 from concordant.learning.rankers.target import Target
 from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.surrogates import surrogate
-from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
-from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import label_keys
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
@@ -210,11 +209,7 @@ def named(found: Sums) -> str:
 
 def nobody(kind: str, items: int) -> Preferences:
     """So many items of one query, without judgments."""
-    none = np.zeros(0, np.int32)
-    empty: Preferences = Comparisons(winner=none, loser=none)
-    if kind != "comparisons":
-        empty = counted_lists(kind, np.zeros(1, np.int64), none, np.zeros(0))
-    return declare(empty, (np.zeros(items, np.int64), np.arange(items)))
+    return declared(kind, Labels.encode(np.zeros(1, np.int64))[0], Labels.encode(np.arange(items))[0])
 
 
 def known_targets(plan: Plan, recipe: Recipe, scores: Scores, kind: str) -> Targets:

@@ -19,7 +19,7 @@ from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.validation import reads_below
 from concordant.learning.solvers.least_squares import NormalEquations
-from concordant.learning.targets.mean_targets import TargetFacts
+from concordant.learning.targets.mean_targets import TargetFacts, Targets
 from concordant.preferences.counts import refuse_beyond
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.ranked_lists import examined_only
@@ -188,7 +188,11 @@ class MakeTargets:
     def __call__(self, prefs: Preferences) -> pa.Table:
         """Return one row for each judged item of each query."""
         prefs = prefs if reads_below(self.plan.structure, prefs) else examined_only(prefs)
-        made = self.recipe.targets([self.plan], prefs)[0]
+        return self.table(self.recipe.targets([self.plan], prefs)[0], prefs, prefs.judgments)
+
+    @staticmethod
+    def table(made: Targets, prefs: Preferences, judgments: Any) -> pa.Table:
+        """The targets of queries of so many judgments as rows."""
         members, item = prefs.member_groups, prefs.members[1]
         query, size = members.owner, made.sizes
         told = np.ones(len(item), bool) if made.unknown is None else ~made.unknown
@@ -201,7 +205,7 @@ class MakeTargets:
             "item": prefs.items.take(item),
             "target": made.centred(),
             "error": made.error,
-            "judgments": prefs.judgments[query],
+            "judgments": judgments[query],
             "size": size[query],
             "head": head,
             "zero": made.zero[query],

@@ -24,6 +24,7 @@ from concordant.apps.spark.splitting import SHARE, Divided
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch, Edges, Graphs
+from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
 from concordant.preferences.ragged import Ragged, centred
 from concordant.progress import stage
@@ -236,7 +237,7 @@ def scored(
     with _shares(judged, label, structure, options, cut=not member.below) as (shares, how):
         if shares is None:
             return None
-        batch = Batch.whole(declared(judged.kind, shares))
+        batch = Batch.whole(declared(judged.kind, shares.query, shares.items))
         return shares, how.read(shares, member, options).scores(batch)
 
 
@@ -261,7 +262,7 @@ def of_shares(
     shares: Divided, how: Reading, member: Structure, asked: Mapping[str, Any], kind: str
 ) -> tuple[Ranking, list[str]]:
     """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``."""
-    found, prefs = how.read(shares, member, _options(asked)), declared(kind, shares)
+    found, prefs = how.read(shares, member, _options(asked)), declared(kind, shares.query, shares.items)
     board = rank(prefs, _standing_in(member, found), **asked)
     notes = [str(note) for note in board.notes if note not in prefs.notes]
     looked = "; whether the model fits was not looked at" if member.expects else ""
@@ -273,13 +274,13 @@ def _options(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if name not in OF_RANK}
 
 
-def declared(kind: str, shares: Divided) -> Preferences:
+def declared(kind: str, query: Labels, items: Labels) -> Preferences:
     """The items of a query without its judgments, of which all is known."""
-    size, none = len(shares.items), np.zeros(0, np.int32)
+    size, none = len(items), np.zeros(0, np.int32)
     empty: Preferences = Comparisons(winner=none, loser=none)
     if kind != "comparisons":
-        empty = counted_lists(kind, np.zeros(1, np.int64), shares.items.take(none), np.zeros(0))
-    return declare(empty, (shares.query.take(np.zeros(size, np.int64)), shares.items.take(np.arange(size))))
+        empty = counted_lists(kind, np.zeros(1, np.int64), items.take(none), np.zeros(0))
+    return declare(empty, (query.take(np.zeros(size, np.int64)), items.take(np.arange(size))))
 
 
 def _standing_in(member: Structure, found: Read) -> Structure:
@@ -411,7 +412,7 @@ def _shown(shares: Divided) -> tuple[Cells, Ints]:
 def _position_based(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
     cells, touched = _shown(shares)
     found = fitted(cells)
-    batch = Batch.whole(declared("selections", shares))
+    batch = Batch.whole(declared("selections", shares.query, shares.items))
     links = links_of(batch, cells, found)
     return Read(lambda one: attractions(one, cells, found), links, touched, trials_of(cells, found))
 
