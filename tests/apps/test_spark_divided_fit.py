@@ -434,3 +434,40 @@ def test_lacking_features_are_said_once() -> None:
     with pytest.raises(InputError) as ours:
         choosing.learned(None, len(gone["item"]))  # type: ignore[arg-type]
     assert str(ours.value) == str(plain.value)
+
+
+def test_readers_side_by_side_share_passes_and_end_together() -> None:
+    from concordant.apps.spark.learning_parts import side_by_side
+
+    passes: list[list[str]] = []
+
+    def passed(works: Any) -> Any:
+        passes.append(sorted(works))
+        return {key: Sums(found=2 * work) for key, work in works.items()}
+
+    def reader(times: int) -> Callable[[Any], int]:
+        def read(ask: Any) -> int:
+            value = 1
+            for _ in range(times):
+                value = ask(value)["found"]
+            if times > 8:
+                raise InputError("too often")
+            return value
+
+        return read
+
+    assert side_by_side({"one": reader(1), "none": reader(0), "three": reader(3)}, passed) == {
+        "one": 2,
+        "none": 1,
+        "three": 8,
+    }
+    assert len(passes) == 3 and passes[-1] == ["three"]
+    with pytest.raises(InputError, match="too often"):
+        side_by_side({"one": reader(1), "many": reader(9)}, passed)
+
+    def broken(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side({"one": reader(1), "two": reader(2)}, broken)
+    assert side_by_side({}, passed) == {}

@@ -149,20 +149,21 @@ def side_by_side(
 
     with ThreadPoolExecutor(max(len(readers), 1)) as pool:
         ends, live, waiting = {key: pool.submit(run, key) for key in readers}, set(readers), dict[K, Any]()
-        while live:
-            key, work = asked.get()
-            if work is None:
-                live.remove(key)
-            else:
-                waiting[key] = work
-            if waiting and len(waiting) == len(live):
-                try:
-                    found: Mapping[K, Any] = passed(waiting)
-                except BaseException as error:  # it ends the readers, and by the first of them this
-                    found = dict.fromkeys(waiting, error)
-                for key in waiting:
-                    answers[key].put(found[key])
-                waiting = {}
+        try:
+            while live:
+                key, work = asked.get()
+                if work is None:
+                    live.remove(key)
+                else:
+                    waiting[key] = work
+                if waiting and len(waiting) == len(live):
+                    for one, found in passed(waiting).items():
+                        answers[one].put(found)
+                    waiting = {}
+        except BaseException as error:  # it ends those that wait, too
+            for answer in answers.values():
+                answer.put(error)
+            raise
         return {key: end.result() for key, end in ends.items()}
 
 
