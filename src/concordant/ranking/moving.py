@@ -478,7 +478,7 @@ SLOW = (8, 64)
 """Modes that are looked at: so many first, and more where all of those are slow."""
 CLOSE, LIKE, TRIED = 0.02, 0.01, 80
 """Changes of the logarithms of both numbers and of the evidence at which the search ends; places it tries at most."""
-SOON, CHEAPER = 8, (0.7, 0.85)
+SOON, CHEAPER = 8, (0.65, 0.78)
 """Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
 begin nearer."""
 DRAWN = 100_000
