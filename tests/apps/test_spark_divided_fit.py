@@ -471,3 +471,12 @@ def test_readers_side_by_side_share_passes_and_end_together() -> None:
     with pytest.raises(KeyboardInterrupt):
         side_by_side({"one": reader(1), "two": reader(2)}, broken)
     assert side_by_side({}, passed) == {}
+
+
+def test_several_clicks_of_a_divided_query_are_refused_by_what_they_are() -> None:
+    log, rows = lists("selections", {"large": (9, 300)})
+    log["clicked"] = [1] * len(log["clicked"])
+    held, normaliser = here(examined_only(read(log)), rows, ("large",), 3, 40)
+    ranker = AggregationRanker(structure="plackett-luce", order="all", ridge=[0.1, 1.0])
+    with pytest.raises(UsageError, match="a query is too large for a task: the structure by which err reads"):
+        Choosing(ranker, "selections", held, normaliser).learned(None, len(rows["item"]))  # type: ignore[arg-type]

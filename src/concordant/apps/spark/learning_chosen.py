@@ -125,7 +125,13 @@ class Choosing:
             self.facts["queries"][found["bucket"]] = keys, np.array([int(found["pairs"])])
             self.facts["largest"].append(found["judgments"])
         usual = self.ranker.structure is None or self.ranker.structure == "auto"
-        if self.facts["several"] and (usual or self.divided):
+        if self.facts["several"] and self.divided and not usual and self.target.of_lists:
+            raise UsageError(
+                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click, and a query is too "
+                f"large for a task: the structure by which {self.target} reads what is held out is then chosen in "
+                "memory only; fit it on one machine"
+            )
+        if self.facts["several"] and usual:
             raise UsageError(
                 f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure "
                 "reads them is chosen in memory only: on Spark name one, such as ",
