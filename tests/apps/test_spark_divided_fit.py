@@ -53,8 +53,9 @@ def votes(
     people: int = 0,
     weights: bool = False,
     shared: bool = False,
+    covariates: int = 0,
 ) -> Any:
-    """Comparisons of queries of so many items and rows, and the features of the items."""
+    """Comparisons of queries of so many items and rows, and the features of the items; ``covariates`` of each row."""
     rng = np.random.default_rng(len(sizes) + sum(rows for _, rows in sizes.values()))
     log: Table = {name: [] for name in ("query", "left", "right", "outcome")}
     rows: Table = {"query": [], "item": [], **{name: [] for name in FEATURES}}
@@ -74,6 +75,9 @@ def votes(
             rows[name] += column.tolist()
     if people:
         log["annotator"] = [f"a{code}" for code in rng.integers(0, people, len(log["query"]))]
+    for name in ("length", "style")[:covariates]:  # the longer one wins more often
+        sign = np.array([{"left": 1, "right": -1, "tie": 0}[one] for one in log["outcome"]])
+        log[name] = (rng.integers(-3, 4, len(sign)) + sign * (rng.random(len(sign)) < 0.4)).tolist()
     if shared:
         shares = {"left": 0.8, "right": 0.0, "tie": 0.5}
         log["outcome"] = [shares[one] for one in log["outcome"]]
@@ -147,6 +151,40 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         ("large",),
     ),
     "order of weights": (votes({"large": (9, 300)}, weights=True), {"structure": "log-odds", "ridge": 0.1}, ("large",)),
+    "covariate": (votes({**SMALL, "large": (12, 500)}, covariates=1), {}, ("large",)),
+    "covariates of one query": (votes({"large": (9, 400)}, ties=0.2, covariates=2), {}, ("large",)),
+    "covariates of people": (votes({"large": (9, 300)}, people=25, covariates=1), {"tau2": 0.3}, ("large",)),
+    "covariates of weights": (
+        votes({"large": (9, 400), "larger": (7, 410)}, ties=0.2, weights=True, covariates=2),
+        {"structure": ["bradley-terry", "log-odds"], "order": "all", "gain": ["2^s-1", "identity"]},
+        ("large", "larger"),
+    ),
+    "covariate and ties": (
+        votes({**SMALL, "large": (9, 300)}, ties=0.3, covariates=1),
+        {"structure": "bradley-terry", "structure_options": {"ties": "davidson", "prior": 0.1}, "order": "all"},
+        ("large",),
+    ),
+    "no prior": (
+        votes({"large": (7, 400)}, covariates=1),
+        {"structure": "bradley-terry", "structure_options": {"prior": 0.0}, "order": "all"},
+        ("large",),
+    ),
+    "left out": (
+        votes({"large": (7, 200)}, covariates=1),
+        {"structure": "bradley-terry", "structure_options": {"covariates": False}, "order": ["all", 150]},
+        ("large",),
+    ),
+    "orders of covariates": (votes({"large": (9, 300)}, covariates=1), {"order": [40, "all"]}, ("large",)),
+    "ties of the informed": (
+        votes({**SMALL, "large": (9, 300)}, ties=0.3),
+        {"informed": True, "structure_options": {"ties": "davidson"}},
+        ("large",),
+    ),
+    "ties of rankings": (
+        lists("orders", {**SMALL, "large": (9, 300)}, ties=True),
+        {"structure": "bradley-terry", "structure_options": {"ties": "davidson"}, "order": "all"},
+        ("large",),
+    ),
     "one order": (
         votes({**SMALL, "large": (16, 600)}),
         {"structure": "copeland", "order": 20, "ridge": 0.01, "gain": "identity"},
@@ -268,9 +306,10 @@ def here(prefs: Preferences, rows: Table, divided: Sequence[str], shares: int, s
 
 
 def whose(log: Table) -> dict[str, Any]:
-    """How the column of people is named."""
+    """How the columns of people and of covariates are named."""
     named = [name for name in ("annotator", "person") if name in log]
-    return {"cluster": named[0]} if named else {}
+    covariates = [name for name in ("length", "style") if name in log]
+    return ({"cluster": named[0]} if named else {}) | ({"covariates": covariates} if covariates else {})
 
 
 def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
@@ -304,7 +343,10 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert all(str(note) in told for note in notes)
 
 
-@pytest.mark.parametrize("name", ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"])
+@pytest.mark.parametrize(
+    "name",
+    ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order", "covariates of people"],
+)
 def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant.apps.spark import learning_cutting
     from concordant.spark import fit
@@ -314,7 +356,7 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     (log, rows), params, large = CASES[name]
     if name == "τ² given":  # and no column of queries
         log, rows = ({key: values for key, values in table.items() if key != "query"} for table in (log, rows))
-    reading = {"unranked": "last"} if "rank" in log else {}
+    reading = whose(log) | ({"unranked": "last"} if "rank" in log else {})
     plain = AggregationRanker(**params).fit(rows, read(log, **reading))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
     ours = fit(AggregationRanker(**params), *frames, most=60 if name == "τ² given" else 110, **reading)
@@ -325,7 +367,8 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     for one, other in zip(ours.status_.get("gate", []), plain.status_.get("gate", []), strict=True):
         for mine, theirs in zip(one["candidates"], other["candidates"], strict=True):
             assert mine == pytest.approx(theirs, abs=1e-12)
-    assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == (name == "beside small ones")
+    chosen = name in ("beside small ones", "covariates of people")
+    assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == chosen
     if hasattr(plain, "cv_"):
         assert ours.cv_.best == plain.cv_.best
         np.testing.assert_allclose(ours.cv_["loss"], plain.cv_["loss"], rtol=1e-12)
@@ -412,7 +455,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
     asked: list[dict[str, Any]] = [{"structure": lambda batch: batch}]
     for params in asked:
-        said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted without covariates"
+        said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted to structures by name"
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
     monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)

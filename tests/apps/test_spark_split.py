@@ -250,6 +250,29 @@ def test_the_ranking_of_lists_is_that_of_memory(
     )
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"structure": "bradley-terry", "structure_options": {"ties": "davidson", "prior": 1.0}},
+        {"structure": "bradley-terry", "structure_options": {"covariates": False, "ties": "davidson"}},
+        {"structure": "bradley-terry", "order": 20},
+    ],
+)
+def test_targets_with_coefficients_are_those_of_memory(
+    given: dict[str, Any], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    log = votes(12, 150, alone=1, ties=0.2)
+    log["length"] = np.random.default_rng(1).integers(-3, 4, len(log["left"])).tolist()
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    made = cs.targets(frame, **{"order": "all"} | given, most=50, session=spark, covariates=["length"]).toArrow()
+    made = made.sort_by([("query", "ascending"), ("item", "ascending")])
+    options = {"options": given.get("structure_options"), "order": given.get("order", "all")}
+    known = mean_targets(cc.read(log, covariates=["length"]), "bradley-terry", **options)
+    np.testing.assert_allclose(made["target"].to_numpy(), known.centred(), rtol=0, atol=1e-9)
+
+
 def alike(ours: cc.Ranking, theirs: cc.Ranking) -> None:
     for name in ("query", "component", "item", "rank", "rank_lower", "rank_upper", "judgments", "flag", "provisional"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name

@@ -22,7 +22,8 @@ from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
 from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of, taken
 from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike, pairless
-from concordant.errors import counted
+from concordant.apps.spark.structure_sums import declared
+from concordant.errors import UsageError, counted
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch, Graphs
@@ -49,6 +50,7 @@ from concordant.ranking.scores import (
     refuse_undetermined,
 )
 from concordant.ranking.strong_blocks import firm_nodes
+from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -91,7 +93,10 @@ class ValuedPairs(Share):
     def of(cls, prefs: Preferences) -> Self:
         """The judgments of one query, whoever made them."""
         batch = Batch.whole(prefs)
-        graphs = Graphs.of(batch, covariates=len(prefs.covariate_names) > 0)
+        names = prefs.covariate_names
+        graphs = Graphs.of(batch, covariates=len(names) > 0)
+        if names and not len(graphs.first):  # a share of what a fold leaves may have none
+            graphs = replace(graphs, covariates=np.zeros((0, len(names))))
         plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
         return cls(*known_of(prefs, batch), graphs, batch.item.astype(np.int32), plain)
 
@@ -240,14 +245,14 @@ class _System(SummedSystem):
     share for a product.
     """
 
-    def __init__(self, problem: Problem, shares: Divided, point: Point) -> None:
+    def __init__(self, problem: Problem, shares: Divided, point: Point, mean: Floats) -> None:
         super().__init__(problem)
-        self.shares, self.point = shares, point
+        self.shares, self.point, self.mean = shares, point, mean
         self.whole = True
 
     def evaluate(self, s: Floats, b: Floats) -> None:
         System.evaluate(self, s, b)  # without pairs: the prior alone
-        self.point = replace(self.point, score=s.copy(), extra=b[0].copy())
+        self.point = replace(self.point, score=s + self.mean, extra=b[0].copy())
         found = self.shares.sums(_At(self.point, self.whole))
         self.slope_s, self.slope_b = self.slope_s - found["pull"], -found["lean"][None, :]
         self.diagonal, self.border = found["degree"] + self.problem.prior, found["border"]
@@ -306,6 +311,86 @@ class _System(SummedSystem):
         profile = scale[:, None] * (corner - border.T @ reduced) * scale
         least = np.linalg.eigvalsh((profile + profile.T) / 2).min(initial=1.0)
         return np.array([least], np.float64)
+
+
+# -- the fit -------------------------------------------------------------------------------------------------------
+KNOWN = {"prior", "ties", "covariates", "tolerance", "max_iterations"}
+"""Options of scores to learn from."""
+
+
+def with_coefficients(structure: Any, options: Mapping[str, Any]) -> bool:
+    """Whether these are Bradley–Terry's scores, and follow from sums over judgments whatever is fitted beside them."""
+    ties = options.get("ties", "half")
+    endless = ties == "davidson" and options.get("prior") == 0  # whether there is a maximum takes all judgments
+    return structure == "bradley-terry" and {*options} <= KNOWN and ties in ("half", "davidson") and not endless
+
+
+def scores_beside(
+    shares: Divided, kind: str, names: tuple[str, ...], options: Mapping[str, Any], mean: Floats | None = None
+) -> Scores:
+    """The scores of a query to learn from, its shares ``ValuedPairs``, with coefficients of what ``names`` names.
+
+    ``options`` are those of ``with_coefficients``. Errors: as of ``bradley_terry``.
+    """
+    find_structure("bradley-terry").check(kind, options)
+    batch, own = Batch.whole(declared(kind, shares.query, shares.items)), dict(options)
+    valued, prior = own.pop("covariates", None), own.get("prior", 0.01)
+    if valued and not names:
+        raise UsageError("covariates were asked for, but these preferences have none")
+    check_prior(prior)
+    if prior == 0:
+        refuse_separated(batch, shares.links)
+    with stage("fitting scores"):
+        named = names if valued is not False else ()
+        fitted = fitted_beside(shares, shares.sums(_facts), batch, named, mean=mean, **own)[0]
+    value = fitted.value if mean is None else fitted.value + mean
+    none = np.zeros(1)
+    return Scores(value, np.zeros(len(value), np.int32), fitted.status, none.astype(np.int64), none)
+
+
+def fitted_beside(
+    shares: Divided,
+    facts: Sums,
+    batch: Batch,
+    names: tuple[str, ...],
+    *,
+    prior: float = 0.01,
+    ties: str = "half",
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    mean: Floats | None = None,
+) -> tuple[Fitted, Floats]:
+    """Fit scores and coefficients as ``bradley_terry`` does, and return what covariates were divided by.
+
+    ``batch`` names the items in errors, which are those of ``bradley_terry``. TooMuch: see there.
+    """
+    chosen, no, items = np.zeros(1, np.int64), np.zeros(0), len(shares.items)
+    coefficients: dict[str, Floats] = {}
+    davidson = ties == "davidson" and facts["ties"] > 0 and facts["others"] > 0
+    if ties == "davidson":
+        coefficients["ties"] = np.array([-np.inf if facts["others"] > 0 else np.inf])
+    if davidson and prior == 0 and not names and not facts["mutual"]:
+        raise TooMuch  # whether there is a maximum then takes all judgments
+    if mean is not None and coefficients and not facts["others"]:  # an infinite ν explains ties alone
+        none = np.zeros(1)
+        fitted = Fitted(np.zeros(items), none.astype(np.int8) + Status.CONVERGED, none.astype(np.int64), none, {})
+        return fitted, no
+    scale = scales(batch, names, chosen, facts["size"].values[None, :])[0] if names else no
+    z = np.zeros((0, len(names))) if names else None
+    problem = pairless(items, shares.links.component if mean is None else np.zeros(items, np.int64), prior)
+    problem = replace(problem, ties=no if davidson else None, covariates=z)
+    point, about = Point(no, no, scale, davidson), np.zeros(items) if mean is None else mean
+    fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, shares, point, about))
+    refuse_undetermined(batch, names, chosen, fit.weak)
+    refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
+    refuse_beyond(batch, chosen, fit.status, problem, fit.score)
+    least, most = -facts["ends"].values[0], facts["ends"].values[1]
+    if problem.extras and most > UNEVEN * least:
+        fit.status[:] = Status.STOPPED
+    coefficients |= {name: fit.extra[:, i] / scale[i] for i, name in enumerate(names)}
+    if davidson:
+        coefficients["ties"] = fit.extra[:, -1]
+    return Fitted(fit.score, fit.status, fit.iterations, fit.gradient, coefficients), scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +508,8 @@ class WithCoefficients(Known):
         inner = shares.within_blocks()
         try:
             point, problem = Point(no, no, no, False), pairless(len(shares.items), shares.links.block, 0.0)
-            fit = fit_system(problem, *self._limits, lambda one: _System(one, inner, point))
+            no_mean = np.zeros(len(shares.items))
+            fit = fit_system(problem, *self._limits, lambda one: _System(one, inner, point, no_mean))
         finally:
             inner.forget()
         return fit.score, int(fit.status[0]) == Status.STOPPED
@@ -435,30 +521,9 @@ class WithCoefficients(Known):
 
     # -- the fit -------------------------------------------------------------------------------------------------
     def _fit(self, batch: Batch, prior: float) -> tuple[Fitted, Flags]:
-        facts, chosen, no = self.facts, np.zeros(1, np.int64), np.zeros(0)
-        coefficients: dict[str, Floats] = {}
-        davidson = self.ties == "davidson" and facts["ties"] > 0 and facts["others"] > 0
-        if self.ties == "davidson":
-            limit = -np.inf if facts["others"] > 0 else np.inf
-            coefficients["ties"] = np.array([limit])
-        if davidson and prior == 0 and not self.names and not facts["mutual"]:
-            raise TooMuch  # whether there is a maximum then takes all judgments
-        scale = scales(batch, self.names, chosen, facts["size"].values[None, :])[0] if self.names else no
-        z = np.zeros((0, len(self.names))) if self.names else None
-        problem = pairless(len(self.shares.items), self.shares.links.component, prior)
-        problem = replace(problem, ties=no if davidson else None, covariates=z)
-        point = Point(no, no, scale, davidson)
-        fit = fit_system(problem, *self._limits, lambda one: _System(one, self.shares, point))
-        refuse_undetermined(batch, self.names, chosen, fit.weak)
-        refuse_runaway(batch, self.names, chosen, fit.status, fit.extra, problem, fit.score)
-        refuse_beyond(batch, chosen, fit.status, problem, fit.score)
-        least, most = -facts["ends"].values[0], facts["ends"].values[1]
-        if problem.extras and most > UNEVEN * least:
-            fit.status[:] = Status.STOPPED
-        coefficients |= {name: fit.extra[:, i] / scale[i] for i, name in enumerate(self.names)}
-        if davidson:
-            coefficients["ties"] = fit.extra[:, -1]
-        fitted = Fitted(fit.score, fit.status, fit.iterations, fit.gradient, coefficients)
+        tolerance, most = self._limits
+        given: dict[str, Any] = {"prior": prior, "ties": self.ties, "tolerance": tolerance, "max_iterations": most}
+        fitted, scale = fitted_beside(self.shares, self.facts, batch, self.names, **given)
         lost = self._undetermined(scale) if self.names and prior > 0 else np.zeros((1, 0), bool)
         return fitted, lost if lost.shape[1] else np.zeros((1, len(self.names)), bool)
 

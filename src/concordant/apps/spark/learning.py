@@ -14,6 +14,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_draws import drawn_of_query
@@ -107,7 +108,8 @@ def targets(
 def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
     own = options_of(plan.structure, recipe.options)
-    apart = divisible(judged, plan.structure, own) or summable(judged, plan.structure, {})
+    apart = divisible(judged, plan.structure, own) or with_coefficients(plan.structure, own)
+    apart = apart or summable(judged, plan.structure, {})
     task = MakeTargets(plan, recipe)
     by_tasks = partial(_divided, judged, task, own) if apart else None
     if apart and plan.order != "all":
@@ -151,11 +153,15 @@ def _fitted(
     judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
 ) -> tuple[Divided, Scores] | None:
     """What ``scored`` returns, of the likelihoods whose fit is divided."""
-    shares = divided(judged, label, structure, cut=True)
+    plain = divisible(judged, structure, options)
+    shares = divided(judged, label, structure, cut=True) if plain else Divided.of(judged, label, ValuedPairs, cut=True)
     if shares is None:
         return None
     try:
-        return shares, shares.scores(**options_of_fit(options))
+        if plain:
+            return shares, shares.scores(**options_of_fit(options))
+        names = tuple(sorted(judged.checks.layout.covariates))
+        return shares, scores_beside(shares, judged.kind, names, options)
     finally:
         shares.forget()
 
@@ -176,8 +182,8 @@ def fit(
     ``fit(log, features)`` is the fit with nothing named, as ``concordant fit`` makes it. Tasks turn the judgments of
     their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
     losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
-    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for covariates,
-    structures that are functions and clicks judged by pairs: then it is the driver's.
+    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for structures that
+    are functions and clicks judged by pairs: then it is the driver's.
 
     Parameters
     ----------

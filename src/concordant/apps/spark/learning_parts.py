@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
 from concordant.apps.spark.learning_draws import drawn_targets
@@ -70,18 +71,13 @@ def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Div
     informed = ranker._informed(kind)
     tried, _, _ = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
     pairs_of_clicks = kind == "selections" and not Target.of(ranker.target, kind).of_lists  # are no sum over lists
-    if judged.checks.layout.covariates or pairs_of_clicks:
+    if pairs_of_clicks or any(not isinstance(plan.structure, str) for plan in tried):
         return None
-    if informed and ranker.structure_options:
-        return None
-    if any(not isinstance(plan.structure, str) for plan in tried):
-        return None
-    if informed:
-        return sliced
     for plan in tried:
         options = options_of_plan(plan, ranker._recipe())
         refuse_estimated(plan.structure, options)
-        if reading(str(plan.structure), kind) is None and not divisible(judged, plan.structure, options):
+        fits = divisible(judged, plan.structure, options) or with_coefficients(plan.structure, options)
+        if reading(str(plan.structure), kind) is None and not fits:
             return None
     return sliced
 
@@ -168,31 +164,44 @@ def side_by_side(
 
 
 def scores_of_parts(
-    slices: HeldFrame, parts: Mapping[W, int], about: Sums, structure: str, kind: str, options: Any
+    slices: HeldFrame,
+    parts: Mapping[W, int],
+    about: Sums,
+    structure: str,
+    kind: str,
+    options: Mapping[str, Any],
+    means: Mapping[W, Mapping[str, Any]] | None = None,
 ) -> dict[W, Scores]:
     """Scores of the items of a query, ``about`` which this is known, from parts of so many of its judgments each.
 
-    Errors (UsageError): more pairs than are brought together.
+    ``means``: of each part the prior with a mean. Errors (UsageError): more pairs than are brought together.
     """
     number, items = len(about["buckets"]), about["items"]
     member, how = find_structure(structure), reading(structure, kind)
     member.check(kind, options)
+    beside = how is None and (means is not None or fits_beside(about, options))
     kept: type[Share] = Listed if structure == "plackett-luce" and kind != "comparisons" else Pairs
-    shares = slices.changed(_Sharing(tuple(parts), kept if how is None else how.kept))
+    kept = how.kept if how is not None else ValuedPairs if beside else kept
+    shares = slices.changed(_Sharing(tuple(parts), kept))
 
-    def read(ask: Ask, judgments: int) -> Scores:
+    def read(ask: Ask, which: W) -> Scores:
         part = OfPart(None, number, number)
         part.ask, part.by = ask, "pairs" if kind == "comparisons" else "lists"
-        part.items, part.query = Labels.encode(np.arange(items))[0], Labels.encode(np.zeros(1, np.int64))[0]
-        part.judgments, part.touched = judgments, np.zeros(items, np.int64)
-        if how is None:
+        part.items, part.query = about["labels"].labels, Labels.encode([about["query"]])[0]
+        part.judgments, part.touched = parts[which], np.zeros(items, np.int64)
+        own = {} if means is None else means[which]
+        if how is None and not own:
             part.link()
+        if beside:
+            given = {**options, **{name: value for name, value in own.items() if name != "mean"}}
+            return scores_beside(part, kind, about["covariates"], given, own.get("mean"))
+        if how is None:
             return part.scores(**options_of_fit(options))
         part.links = all_linked(np.ones(items, bool))  # which items are connected is not asked of scores to learn from
         return how.read(part, member, options).scores(Batch.whole(nobody(kind, items)))
 
     try:
-        readers = {which: partial(read, judgments=judgments) for which, judgments in parts.items()}
+        readers = {which: partial(read, which=which) for which in parts}
         return side_by_side(readers, lambda works: shares.sums(_Each(dict(works))))
     except TooMuch:
         raise UsageError(
@@ -201,6 +210,11 @@ def scores_of_parts(
         ) from None
     finally:
         shares.forget()
+
+
+def fits_beside(about: Sums, options: Mapping[str, Any]) -> bool:
+    """Whether Bradley–Terry's scores of a query have coefficients beside them."""
+    return bool(about["covariates"] or options.get("covariates")) or options.get("ties") == "davidson"
 
 
 def named(found: Sums) -> str:
@@ -310,8 +324,8 @@ class Parts:
         whole = [(part, aim, plan) for part in parts for aim in aims for plan in aim.plans if part[1] == aim.split]
         whole = [(part, aim, plan) for part, aim, plan in whole if (part, aim.informed, plan) not in drawn]
         if asked := dict.fromkeys(part for part, aim, _ in whole if aim.informed):
-            made = fitted(self.pairs, {(*part, options[part]["prior"]): options[part]["mean"] for part in asked})
-            found |= {((query, split), None): each for (query, split, _), each in made.items()}
+            made_by = self._informed({part: options[part] for part in asked}, parts)
+            found |= {(part, None): each for part, each in made_by.items()}
         for alike in dict.fromkeys(scored_alike(plan) for _, aim, plan in whole if not aim.informed):
             some = [part for part, aim, plan in whole if not aim.informed and scored_alike(plan) == alike]
             made_of = self.scores(alike, {part: parts[part] for part in some})
@@ -340,6 +354,21 @@ class Parts:
             plan = Plan(usual_structure(surrogate(name), self.kind), "all", "identity", False)
             made = self.scores(plan, {part: number for part, number in parts.items() if number})
             found |= {(query, name, split): (each, parts[query, split]) for (query, split), each in made.items()}
+        return found
+
+    def _informed(self, options: Mapping[Part, Mapping[str, Any]], judgments: Mapping[Part, int]) -> dict[Part, Scores]:
+        """Scores with a prior, those without coefficients in the same passes."""
+        own, found = self.recipe.options, dict[Part, Scores]()
+        beside = {query for query, about in self.divided.items() if own or fits_beside(about, own)}
+        if plain := {part: each for part, each in options.items() if part[0] not in beside}:
+            made = fitted(self.pairs, {(*part, each["prior"]): each["mean"] for part, each in plain.items()})
+            found |= {(query, split): each for (query, split, _), each in made.items()}
+        for query in sorted(beside):
+            priors = {split: each for (one, split), each in options.items() if one == query}
+            some = {split: judgments[query, split] for split in priors}
+            slices, about = self.held.some(self.divided[query]["buckets"]), self.divided[query]
+            scores = scores_of_parts(slices, some, about, "bradley-terry", self.kind, own, priors) if some else {}
+            found |= {(query, split): each for split, each in scores.items()}
         return found
 
     def _priors(self, parts: list[Part], priors: Mapping[Split, Prior]) -> dict[Part, dict[str, Any]]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from concordant.apps.spark.learning_held import JOINED, WHOLE, Held, Split, Summing, Sums
 from concordant.apps.spark.learning_slices import Begins, Scored, first_cards
 from concordant.apps.spark.learning_sums import Part
+from concordant.apps.spark.splitting import Union
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edge_sources import of_preferences, of_scores
 from concordant.learning.rankers.plans import Plan, Recipe
@@ -78,6 +79,7 @@ class Facts:
             own["buckets"] = [held.bucket]
             if held.speaks:
                 own |= Sums(bucket=held.bucket, query=prefs.queries[0], items=len(held.row), by=held.slice.by)
+                own |= Sums(labels=Union(prefs.items), covariates=prefs.covariate_names)
             found["divided"] = Sums({held.slice.query: own})
         return found
 
