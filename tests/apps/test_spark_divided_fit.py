@@ -392,6 +392,25 @@ def test_the_cut_changes_nothing(name: str, shares: int, size: int) -> None:
     np.testing.assert_allclose(other["loss"], curve["loss"], rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["two", "rankings"])
+def test_curvature_by_products_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of too many pairs the slices keep the curvature to themselves, and multiply by it: many more passes."""
+    from concordant.apps.spark import learning_slices
+
+    passes = {True: 0, False: 0}
+
+    def sums(self: Here, work: Callable[[Any], Any]) -> Any:
+        passes[learning_slices.CURVES > 0] += 1
+        return sum((work(each) for each in self.objects), Sums())
+
+    monkeypatch.setattr(Here, "sums", sums)
+    (usual, _, _, _), _ = learned(name)
+    monkeypatch.setattr(learning_slices, "CURVES", 0)
+    (theta, _, _, _), _ = learned(name)
+    np.testing.assert_allclose(theta, usual, rtol=0, atol=1e-10)
+    assert passes[False] > 1.3 * passes[True] > 0
+
+
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("first", [64, 1])
 def test_slices_of_lists_are_ranges_in_their_order(name: str, first: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import block_diag, csr_array
 
 from concordant.apps.spark.learning_held import Held, Split, Summing, Sums
+from concordant.apps.spark.shares import Cells
 from concordant.apps.spark.splitting import SummedSystem
 from concordant.learning.solvers.least_squares import products
 from concordant.learning.targets.mean_targets import Targets
@@ -30,6 +32,8 @@ from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+CURVES = 1 << 22
+"""Pairs of all graphs of a fit up to which tasks send the curvature of each, so that no product is asked of them."""
 Part = tuple[int, Split]
 """A divided query, and the judgments that are learned from."""
 Graph = tuple[int, Split, float]
@@ -107,9 +111,10 @@ class Along:
 
 @dataclass(frozen=True, eq=False)
 class _Slopes:
-    """What pairs add to the gradient at some scores, and to the Hessian's diagonal."""
+    """What pairs add to the gradient at some scores, and to the Hessian's diagonal; or ``whole``, above it, too."""
 
     scores: Mapping[Graph, Floats]
+    whole: bool
 
     def __call__(self, held: Held) -> Sums:
         found = Sums()
@@ -120,6 +125,9 @@ class _Slopes:
                 pull, curve = win_derivatives(score[first] - score[second], *held.wins(split))
                 found["pull", graph] = _to_items(held, pull, -pull)
                 found["degree", graph] = _to_items(held, curve, curve)
+                if self.whole:
+                    above = csr_array((curve, (first, second)), shape=(len(score), len(score)))
+                    found["above", graph] = Cells(above).checked(CURVES // len(self.scores))
         return found
 
 
@@ -187,17 +195,23 @@ class _System(SummedSystem):
 
     def __init__(self, problem: Problem, held: Summing, means: Mapping[Graph, Floats]) -> None:
         super().__init__(problem)
-        self.held, self.means = held, means
+        self.held, self.means, self.whole = held, means, True
         self.graphs: tuple[Graph, ...] = getattr(problem, "graphs_of", ())
         self.prior = problem.node_groups.spread(np.array([prior for _, _, prior in self.graphs]))
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
         self.scores = {graph: self.means[graph] + own for graph, own in self._cut(s).items()}
-        found = self.held.sums(_Slopes(self.scores))
+        found = self.held.sums(_Slopes(self.scores, self.whole))
         pull, degree = (np.concatenate([found[name, graph] for graph in self.graphs]) for name in ("pull", "degree"))
+        if self.whole:
+            above = [found["above", graph].checked(CURVES // len(self.graphs)).matrix for graph in self.graphs]
+            self.whole = all(each is not None for each in above)
+        self.above, self.degree = csr_array(block_diag(above)) if self.whole else None, degree
         return pull - self.prior * s, degree + self.prior
 
     def image(self, xs: Floats) -> Floats:
+        if self.above is not None:
+            return np.asarray((self.degree + self.prior) * xs - self.above @ xs - self.above.T @ xs, np.float64)
         found = self.held.sums(_Images(self.scores, self._cut(xs)))
         return np.concatenate([found[graph] for graph in self.graphs]) + self.prior * xs
 
