@@ -173,7 +173,9 @@ class SampledSums:
         priors = {one: 1 / one if one > 0 else np.inf for one in variances}
         graphs = {(*part, prior): mean for prior in priors.values() for part, mean in means.items()}
         if some := {graph: mean for graph, mean in graphs.items() if np.isfinite(graph[-1])}:
-            graphs |= {graph: found.value for graph, found in fitted(self.pairs, some, tolerance=LOOSE).items()}
+            graphs |= {
+                graph: found.value for graph, found in fitted(self.pairs, some, self.masses, tolerance=LOOSE).items()
+            }
         found = self.pairs.sums(OfScores(graphs))
         for one, prior in priors.items():
             both = found[prior]

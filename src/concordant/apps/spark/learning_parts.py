@@ -324,7 +324,7 @@ class Parts:
         whole = [(part, aim, plan) for part in parts for aim in aims for plan in aim.plans if part[1] == aim.split]
         whole = [(part, aim, plan) for part, aim, plan in whole if (part, aim.informed, plan) not in drawn]
         if asked := dict.fromkeys(part for part, aim, _ in whole if aim.informed):
-            made_by = self._informed({part: options[part] for part in asked}, parts)
+            made_by = self._informed({part: options[part] for part in asked}, parts, totals)
             found |= {(part, None): each for part, each in made_by.items()}
         for alike in dict.fromkeys(scored_alike(plan) for _, aim, plan in whole if not aim.informed):
             some = [part for part, aim, plan in whole if not aim.informed and scored_alike(plan) == alike]
@@ -356,12 +356,14 @@ class Parts:
             found |= {(query, name, split): (each, parts[query, split]) for (query, split), each in made.items()}
         return found
 
-    def _informed(self, options: Mapping[Part, Mapping[str, Any]], judgments: Mapping[Part, int]) -> dict[Part, Scores]:
+    def _informed(
+        self, options: Mapping[Part, Mapping[str, Any]], judgments: Mapping[Part, int], totals: Sums
+    ) -> dict[Part, Scores]:
         """Scores with a prior, those without coefficients in the same passes."""
         own, found = self.recipe.options, dict[Part, Scores]()
         beside = {query for query, about in self.divided.items() if own or fits_beside(about, own)}
         if plain := {part: each for part, each in options.items() if part[0] not in beside}:
-            made = fitted(self.pairs, {(*part, each["prior"]): each["mean"] for part, each in plain.items()})
+            made = fitted(self.pairs, {(*part, each["prior"]): each["mean"] for part, each in plain.items()}, totals)
             found |= {(query, split): each for (query, split, _), each in made.items()}
         for query in sorted(beside):
             priors = {split: each for (one, split), each in options.items() if one == query}

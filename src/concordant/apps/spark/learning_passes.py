@@ -164,7 +164,7 @@ class Totals:
     mass: bool
 
     def __call__(self, held: Held) -> Sums:
-        found = Sums()
+        found = Sums({("pairs", held.slice.query): held.ends.shape[1]} if held.slice is not None else {})
         for split in self.splits:
             out = 0 if split == WHOLE else int(held.counts(split).sum())
             found[split, "held"], found[split, "judgments"] = out, len(held.prefs) - out

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy.sparse import block_diag, csr_array
 
 from concordant.apps.spark.learning_held import Held, Split, Summing, Sums
-from concordant.apps.spark.shares import Cells
 from concordant.apps.spark.splitting import SummedSystem
 from concordant.learning.solvers.least_squares import products
 from concordant.learning.targets.mean_targets import Targets
@@ -38,6 +37,8 @@ Part = tuple[int, Split]
 """A divided query, and the judgments that are learned from."""
 Graph = tuple[int, Split, float]
 """Those, and the precision of the prior of the scores."""
+Totals = Mapping[Any, Any]
+"""With ("pairs", query): how many pairs the slices of a query have, those of several slices once for each."""
 
 
 # -- dealing them --------------------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ class _Slopes:
                 found["degree", graph] = _to_items(held, curve, curve)
                 if self.whole:
                     above = csr_array((curve, (first, second)), shape=(len(score), len(score)))
-                    found["above", graph] = Cells(above).checked(CURVES // len(self.scores))
+                    found["above", graph] = above
         return found
 
 
@@ -193,20 +194,19 @@ class _Graphs(Problem):
 class _System(SummedSystem):
     """Newton's equations of all these graphs, each pass over the slices for all of them."""
 
-    def __init__(self, problem: Problem, held: Summing, means: Mapping[Graph, Floats]) -> None:
+    def __init__(self, problem: Problem, held: Summing, means: Mapping[Graph, Floats], totals: Totals) -> None:
         super().__init__(problem)
-        self.held, self.means, self.whole = held, means, True
+        self.held, self.means = held, means
         self.graphs: tuple[Graph, ...] = getattr(problem, "graphs_of", ())
+        self.whole = sum(totals["pairs", query] for query, _, _ in self.graphs) <= CURVES
         self.prior = problem.node_groups.spread(np.array([prior for _, _, prior in self.graphs]))
 
     def slopes(self, s: Floats) -> tuple[Floats, Floats]:
         self.scores = {graph: self.means[graph] + own for graph, own in self._cut(s).items()}
         found = self.held.sums(_Slopes(self.scores, self.whole))
         pull, degree = (np.concatenate([found[name, graph] for graph in self.graphs]) for name in ("pull", "degree"))
-        if self.whole:
-            above = [found["above", graph].checked(CURVES // len(self.graphs)).matrix for graph in self.graphs]
-            self.whole = all(each is not None for each in above)
-        self.above, self.degree = csr_array(block_diag(above)) if self.whole else None, degree
+        above = [found["above", graph] for graph in self.graphs] if self.whole else []
+        self.above, self.degree = csr_array(block_diag(above)) if above else None, degree
         return pull - self.prior * s, degree + self.prior
 
     def image(self, xs: Floats) -> Floats:
@@ -220,7 +220,7 @@ class _System(SummedSystem):
 
 
 def fitted(
-    held: Summing, means: Mapping[Graph, Floats], *, tolerance: float = 1e-10, max_iterations: int = 100
+    held: Summing, means: Mapping[Graph, Floats], totals: Totals, *, tolerance: float = 1e-10, max_iterations: int = 100
 ) -> dict[Graph, Scores]:
     """Bradley–Terry scores with the prior N(mean, 1/prior), as ``bradley_terry`` has them.
 
@@ -231,7 +231,7 @@ def fitted(
     none, no = np.zeros(0, np.int64), np.zeros(0)
     pairs = np.zeros(len(graphs) + 1, np.int64)
     problem = _Graphs(nodes.start, pairs, none, none, no, no, None, None, nodes.owner, 0.0, graphs_of=graphs)
-    fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, held, means))
+    fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, held, means, totals))
     scores = np.split(fit.score, nodes.start[1:-1])
     return {graph: _scores(means[graph] + scores[at], fit.status[at]) for at, graph in enumerate(graphs)}
 

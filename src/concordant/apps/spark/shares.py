@@ -107,9 +107,9 @@ class Cells:
         both = None if self.matrix is None or other.matrix is None else self.matrix + other.matrix
         return Cells(both).checked()
 
-    def checked(self, most: int = CELLS) -> Cells:
+    def checked(self) -> Cells:
         """Itself, or nothing where that is too much."""
-        return self if self.matrix is None or self.matrix.nnz <= most else Cells(None)
+        return self if self.matrix is None or self.matrix.nnz <= CELLS else Cells(None)
 
 
 @dataclass(frozen=True, eq=False)
