@@ -211,6 +211,14 @@ def augmented(images: Tensor, rows: Tensor, columns: Tensor, flip: Tensor) -> Te
     return padded[picture, channel, down, (columns[:, None] + across)[:, None, None, :]]
 
 
+def _layout(device: torch.device) -> torch.memory_format:
+    """How images lie in memory: by pixels on a GPU, which is faster there.
+
+    On a processor with AVX2 alone PyTorch 2.13 frees memory twice in the gradient of such a convolution.
+    """
+    return torch.channels_last if device.type == "cuda" else torch.contiguous_format
+
+
 class _Training:
     """Network, optimiser and images on one device."""
 
@@ -219,7 +227,7 @@ class _Training:
         self.images, self.label = images.to(device), label.to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(schedule.seed)
-            self.net = ResNet(schedule.width, schedule.stages).to(device, memory_format=torch.channels_last)
+            self.net = ResNet(schedule.width, schedule.stages).to(device, memory_format=_layout(device))
         self.optimiser = torch.optim.SGD(
             self.net.parameters(),
             lr=schedule.rate,
@@ -252,7 +260,7 @@ class _Training:
         return loss
 
     def _step(self, x: Tensor, label: Tensor) -> Tensor:
-        x = ((x.float() - self.mean) / self.scale).contiguous(memory_format=torch.channels_last)
+        x = ((x.float() - self.mean) / self.scale).contiguous(memory_format=_layout(self.device))
         with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda"):
             score = self.net(x)
         loss = pairwise_exponential(score, label)
