@@ -49,6 +49,21 @@ def cells_of(path: str) -> float:
         return 0.0
 
 
+def size_of(path: str) -> float:
+    """Bytes of a file; 0 of anything else."""
+    return float(os.path.getsize(path)) if os.path.isfile(path) else 0.0
+
+
+def features_of(path: str) -> Cost:
+    """Seconds of reading a table of features, or graded lists: Parquet by its cells, text by its bytes."""
+    if path.endswith(".parquet"):
+        cells = cells_of(path)
+        return lambda _: 0.1 + 2.5e-8 * cells
+    size = size_of(path)
+    each = 1e-8 if path.lower().endswith((".csv", ".tsv", ".jsonl")) else 4e-8
+    return lambda _: 0.1 + each * size
+
+
 def scoring(options: Any) -> dict[str, Cost]:
     """Return the pieces of ``score``: rows are read, scored, put in order, written."""
     cells, rows = cells_of(options.features), rows_of(options.features)
@@ -107,15 +122,26 @@ def _reading(path: str, part: float = 1.0) -> Cost:
 
 
 def ranking_scores(path: str) -> dict[str, Cost]:
-    """Return the pieces of ``scores``."""
-    cells = cells_of(path)
-    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * cells}
+    """Return the pieces of ``scores``: of a table whose rows are scores one cell of each row is one."""
+    cells, rows = cells_of(path), rows_of(path)
+    scores = rows if cells <= LONG * rows and path.endswith(".parquet") else cells
+    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * scores}
+
+
+LONG = 6
+"""Columns of a table that is thought to have a row for each score."""
 
 
 def moving(what: str, path: str, each: float) -> dict[str, Cost]:
     """Return the one piece of what reads or writes all of a store: as long as that is large."""
     size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
     return {one_line(what): lambda _: 0.05 + each * size}
+
+
+def putting_together(what: str, logs: Sequence[str]) -> dict[str, Cost]:
+    """Return the one piece of reading comparisons by their ids, of people and of a judge model, and matching them."""
+    rows = sum(map(rows_of, logs))
+    return {one_line(what): lambda _: 0.1 + 2.6e-6 * rows}
 
 
 def looking(file: str) -> dict[str, Cost]:
@@ -138,9 +164,17 @@ def showing(what: str) -> dict[str, Cost]:
     return {what: lambda _: 4.6}
 
 
-def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
-    """Return the pieces of ``reproduce``: how long an experiment takes only its own steps tell; its figure is drawn."""
-    return {what: cost for name in experiments for what, cost in ((name, unknown), (f"drawing {name}", lambda _: 0.8))}
+def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
+    """Return the pieces of ``reproduce``, by the usual seconds of experiments: each is run, and its figure drawn."""
+
+    def lasting(seconds: float | None) -> Cost:
+        return unknown if seconds is None else lambda _: seconds
+
+    return {
+        what: lasting(usual)
+        for name, seconds in experiments.items()
+        for what, usual in ((name, seconds), (f"drawing {name}", 2.0))
+    }
 
 
 def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:

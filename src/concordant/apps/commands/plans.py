@@ -8,14 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from concordant.apps.commands.durations import READING, cells_of, unknown
+from concordant.apps.commands.durations import READING, cells_of, features_of, size_of, unknown
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
-from concordant.ranking.intervals import CHEAP, FEWEST
+from concordant.ranking.intervals import CHEAP, DEAR, FEWEST
 from concordant.ranking.lack_of_fit import FIRST, SIGNED, THEN
 from concordant.ranking.moving import DRAWN
 from concordant.ranking.over_time import TOGETHER, WORK
+from concordant.ranking.rank_intervals import AT_ONCE
 from concordant.ranking.structures import STRUCTURES
 
 Known = Mapping[str, float]
@@ -62,6 +63,12 @@ def _signs(k: Known) -> float:
     return float(3e-8 * k["queries"] * drawn + 1.3e-9 * _power(k, 3))
 
 
+def _as_one(k: Known) -> Known:
+    """What is known of all queries as one, where all have the same items."""
+    size = k["nodes"] / max(k["queries"], 1.0)
+    return {**k, "queries": 1.0, "nodes": size, "power 2": size**2, "power 3": size**3}
+
+
 def _several(k: Known) -> bool:
     """Whether queries are ranked some at a time, which says how long the others take."""
     return k["distinct"] > SMALL and k["queries"] > 1
@@ -75,7 +82,8 @@ def _rank(options: Any) -> dict[str, Cost]:
     usual = sure and not asked and member is not None and member.curvature is None and member.reads != "exposures"
 
     def drawn(k: Known) -> float:
-        affordable = max(FEWEST, CHEAP / max(k["distinct"] * member.dearness, 1)) if usual and member else 0.0
+        work = min(k["distinct"], AT_ONCE) * (member.dearness if member else 1.0)
+        affordable = max(FEWEST, CHEAP / max(work, 1.0)) if usual and work * FEWEST <= DEAR else 0.0
         return float(options.replicates if asked else min(affordable, options.replicates))
 
     def scores(k: Known) -> float:
@@ -193,27 +201,36 @@ def of_boards(options: Any, other: float) -> dict[str, Cost]:
     return pieces | {"the other board": again, "comparing": comparing}
 
 
-def _audit(options: Any) -> dict[str, Cost]:
-    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
+def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
+    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise.
+
+    ``together``: all queries as one, as if each had the same items.
+    """
     drawn = options.replicates
     parts: dict[str, Cost] = {
         "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3),
         "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3),
         "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
-        "held-out judgments": lambda k: bool(drawn) * (0.15 + 1e-6 * _power(k, 3)),
+        "held-out judgments": lambda k: (
+            bool(drawn) * (0.15 + 1e-6 * _power(k, 3) + 5e-6 * k["distinct"] * ("entries" in k))
+        ),
         "sampling noise": lambda k: drawn * (2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])),
         "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
     }
 
     def whole(k: Known) -> float:
-        each = 9e-4 * k["queries"] + 3.8e-5 * _power(k, 2) if drawn else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
+        each = (
+            6e-4 * k["queries"] + 3e-5 * _power(k, 2) + 1.3e-5 * k["distinct"]
+            if drawn
+            else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
+        )
         return 0.5 + each if several(k) else 0.0
 
     def several(k: Known) -> bool:
-        return k["queries"] > 1 and k["distinct"] > FEW
+        return k["queries"] > 1 and k["distinct"] > FEW and not together
 
     def alone(cost: Cost) -> Cost:
-        return lambda k: 0.0 if several(k) else cost(k)
+        return lambda k: 0.0 if several(k) else cost(_as_one(k) if together else k)
 
     output = str(getattr(options, "output", None) or "")
 
@@ -221,13 +238,52 @@ def _audit(options: Any) -> dict[str, Cost]:
         return (2.2e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
 
     found = {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+    if getattr(options, "fragility", False):  # each cluster and each item is left out once, about
+        found = {"fragility": lambda k: (k["clusters"] + k["nodes"]) * (1e-3 + 1e-7 * k["distinct"])} | found
     return found | ({one_line(f"writing {output}"): writing} if output else {})
 
 
 def _report(options: Any) -> dict[str, Cost]:
-    """The audit, which is most of it, and the rest of the page."""
-    parts = _audit(SimpleNamespace(replicates=200 if options.audit else 0))
-    return (parts if options.audit else {}) | {"writing the page": lambda k: 0.2 + 1e-6 * k["distinct"]}
+    """A scorer, rankings of all queries together and of each, the audit of both, and the rest of the page."""
+    parts = _audit(SimpleNamespace(replicates=200)) if options.audit else {}
+    pooled = _audit(SimpleNamespace(replicates=200), together=True) if options.audit else {}
+    scorer = options.features is not None or options.model is not None
+
+    def ranking(k: Known) -> float:
+        each = 0.1 + 4e-7 * k["distinct"] + 3e-10 * _power(k, 3) + 1e-3 * k["queries"] + _sandwich(k) + _signs(k)
+        return each * (1.0 + (k["queries"] > 1))
+
+    def axioms(k: Known) -> float:
+        programs = 6e-8 * k.get("programs", _programs(k)) if scorer else 0.0
+        return programs + (0.4 + 1.1e-5 * k["distinct"] if scorer or options.scores else 0.0)
+
+    def agreement(k: Known) -> float:
+        return (0.1 + 2e-6 * k["distinct"]) * bool(k["clusters"] or options.group)
+
+    def moving(k: Known) -> float:
+        if not options.time:
+            return 0.0
+        given = SimpleNamespace(prior=None, drift=None, ties=options.ties, statistics=False, paths=None)
+        return sum(cost(k) for name, cost in _moving(given).items() if name != "ranking at one time")
+
+    before: dict[str, Cost] = {
+        "scorer and its risk": lambda k: scorer * (0.4 + 3.6e-4 * k["distinct"] ** 0.73 + 8.5e-6 * k["distinct"]),
+        "rankings": ranking,
+    }
+    after: dict[str, Cost] = {
+        "axioms of the scorer": axioms,
+        "axioms of the scorer > what a linear scorer could do": axioms,
+        "agreement of those who judged": agreement,
+        "rankings over time": moving,
+        "rankings over time > prior and drift": lambda k: 0.7 * moving(k),
+        "risk of leaving pairs open": lambda k: 0.2 + 3e-6 * k["distinct"],
+        "writing the page": lambda k: 0.2 + 2e-7 * k["distinct"],
+    }
+    return before | {name: _both(pooled[name], cost) for name, cost in parts.items()} | after
+
+
+def _both(one: Cost, other: Cost) -> Cost:
+    return lambda k: one(k) * (k["queries"] > 1) + other(k)
 
 
 def _fit(options: Any) -> dict[str, Cost]:
@@ -315,6 +371,53 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     },
 }
 """What a command does once its log is read."""
+
+
+def of_card(options: Any) -> dict[str, Cost]:
+    """The pieces of a model card: what it reads, how well the model agrees with that, and the audit of the judgments.
+
+    Held-out judgments, before they are counted, take as long beside those learned from as their file is large.
+    """
+
+    def reading(file: str | None) -> dict[str, Cost]:
+        return {} if file is None else {one_line(f"reading {file}"): features_of(file)}
+
+    def agreement(k: Known) -> float:
+        return 0.1 + 5e-7 * k["distinct"]
+
+    pieces: dict[str, Cost] = reading(options.features) | (READING if options.log is not None else {})
+    pieces |= reading(options.held_out_features)
+    if options.held_out is not None:
+        other = size_of(options.held_out) / max(size_of(options.log or options.held_out), 1.0)
+        pieces[HELD_OUT] = lambda k: other * sum(cost(k) for cost in READING.values())
+        pieces["agreement with held-out judgments"] = lambda k: other * agreement(k)
+    pieces |= reading(options.labels)
+    if options.labels is not None:
+        rows = size_of(options.labels) / 350
+        pieces["metrics of the labels"] = lambda _: 0.05 + 1e-6 * rows
+    if options.log is None:
+        return pieces
+    audit = _audit(SimpleNamespace(replicates=200)) if options.audit else {}
+    return pieces | {"agreement with the judgments": agreement} | audit
+
+
+HELD_OUT = "the held-out judgments"
+"""The piece of a plan that stands for reading a second log."""
+
+
+def once_counted(pieces: Mapping[str, Cost], known: Known) -> dict[str, Cost]:
+    """What is to come of a card once the judgments it learned from are counted: another log, counted next, tells less.
+
+    That log is read as the first was.
+    """
+
+    def fixed(seconds: float) -> Cost:
+        return lambda _: seconds
+
+    over = {*READING, HELD_OUT}
+    later = {name: cost for name, cost in pieces.items() if name not in over and not name.startswith("reading ")}
+    counted = {name: fixed(cost(known)) for name, cost in later.items()}
+    return (READING | counted | {HELD_OUT: fixed(0.0)}) if HELD_OUT in pieces else counted
 
 
 def plan_of(options: Any) -> dict[str, Cost]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, find
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, find
 from concordant.errors import InputError
 from concordant.io.log.disk import check_regular
 from concordant.learning.solvers.edges import fit_edges
@@ -220,10 +220,10 @@ def run(setting: Setting) -> Outcome:
     runs = 2 if setting.quick else RUNS
     sizes = SIZES[:2] if setting.quick else SIZES
     rows: list[Row] = []
-    setting.progress(0, runs)
+    told = Efforts(setting, float(runs))
     for number in range(runs):
         rows += _one_run(ratings, number, sizes, setting.seed)
-        setting.progress(number + 1, runs)
+        told.done(1.0)
     chosen = [row for row in rows if row["chosen"]]
     summary, curves = _summary(chosen, sizes), _curves(rows, sizes)
     return Outcome(
