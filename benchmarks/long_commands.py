@@ -264,6 +264,6 @@ CASES: dict[str, Case] = {
     "demo": lambda _: ["demo", "-o", "demo"],
     **{
         f"reproduce: {name}": lambda _, name=name: ["reproduce", name, "--quick", "--data", str(DATA), "-o", "found"]  # type: ignore[misc]
-        for name in ("table1", "fig2", "fig4", "images")
+        for name in ("table1", "fig2", "fig3", "fig4", "images", "consistency", "abstention")
     },
 }  # fmt: skip

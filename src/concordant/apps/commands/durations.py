@@ -9,7 +9,7 @@ in ``plans`` those of logs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +66,26 @@ def features_of(path: str) -> Cost:
 
 def scoring(options: Any) -> dict[str, Cost]:
     """Return the pieces of ``score``: rows are read, scored, put in order, written."""
-    cells, rows = cells_of(options.features), rows_of(options.features)
-    return {
-        f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells,
+    rows = rows_of(options.features)
+    judged = rows_of(options.judgments) if options.judgments is not None else 0.0
+    before: dict[str, Cost] = {}
+    if options.abstain is not None:
+        before["choosing when to abstain"] = lambda _: 0.3 + 5e-6 * judged + 1e-6 * rows
+    return before | {
+        f"reading {options.features}": features_of(options.features),
         "scores": lambda _: 0.05 + 3.5e-7 * rows,
+        "tiers": lambda _: 8e-6 * rows * (options.abstain is not None),
         f"writing {options.output}": lambda _: 4.5e-7 * rows,
+    }
+
+
+def streaming(path: str) -> dict[str, Cost]:
+    """Return the pieces of ``score`` of features that stay on disk."""
+    cells, rows = cells_of(path), rows_of(path)
+    return {
+        "looking for rows that repeat": lambda _: 0.05 + 5e-7 * rows,
+        "scores": lambda _: 0.05 + 1.6e-8 * cells,
+        "ranks": lambda _: 0.05 + 1e-6 * rows,
     }
 
 
@@ -84,9 +99,9 @@ def rows_of(path: str) -> float:
     return cells_of(path) / 12
 
 
-def evaluating(options: Any, metrics: int, features: str | None = None) -> dict[str, Cost]:
+def evaluating(options: Any, names: Iterable[str], features: str | None = None) -> dict[str, Cost]:
     """Return the pieces of ``evaluate`` by labels: two tables are read and matched, and each metric is looked at."""
-    rows = cells_of(options.labels) / 3
+    rows, metrics = cells_of(options.labels) / 3, sum(1.0 if name.startswith("ndcg") else 3.3 for name in names)
     pieces = {f"reading {options.labels}": _reading(options.labels, 0.75)}
     if features is not None:  # a model scores them
         cells = cells_of(features)

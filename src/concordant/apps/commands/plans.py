@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from concordant.apps.commands.durations import READING, cells_of, features_of, size_of, unknown
+from concordant.apps.commands.fit_options import OF_ONE
+from concordant.apps.commands.reading_log import is_letor
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
@@ -74,6 +76,15 @@ def _several(k: Known) -> bool:
     return k["distinct"] > SMALL and k["queries"] > 1
 
 
+DREW = {"log-odds": 3.2e-7, "eigenvector": 4.5e-7, "thurstone-mosteller": 4e-7, "kemeny": 1e-6}
+"""Seconds of a bootstrap replicate for each distinct judgment, of the structures of which it is not 2.4e-7."""
+
+
+def _few_or_many(dense: float, k: Known, each: float) -> float:
+    """What systems of equations of the items cost: as their third power, of many items as the judgments."""
+    return min(dense * _power(k, 3), each * k["distinct"])
+
+
 def _rank(options: Any) -> dict[str, Cost]:
     """A ranking: of many queries block by block, else its scores, its replicates, its ranks."""
     member = STRUCTURES.get(options.structure or "bradley-terry")
@@ -86,27 +97,38 @@ def _rank(options: Any) -> dict[str, Cost]:
         affordable = max(FEWEST, CHEAP / max(work, 1.0)) if usual and work * FEWEST <= DEAR else 0.0
         return float(options.replicates if asked else min(affordable, options.replicates))
 
+    chosen = options.structure or "bradley-terry"
+    apart = bool(options.covariates or options.home)  # each judgment by itself, not each pair
+    luce, shown = chosen == "plackett-luce", member is not None and member.reads == "exposures"
+
     def scores(k: Known) -> float:
-        return 0.02 + 2e-8 * k["distinct"] + 1.6e-10 * _power(k, 3)
+        each = 1.2e-6 if apart else 1.9e-6 if luce else 1e-7 if shown else 2e-8
+        return 0.02 + each * k["distinct"] + _few_or_many(1.6e-10, k, 5e-7)
 
     def intervals(k: Known) -> float:
-        return (sure and not drawn(k)) * (0.03 + 8e-8 * k["distinct"] + 8e-11 * _power(k, 3) + _sandwich(k))
+        each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 1e-7 if shown else 8e-8
+        each += 6e-7 * (options.half_life is not None)
+        found = 0.03 + each * k["distinct"] + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
+        return (sure and not drawn(k)) * found
 
     def replicates(k: Known) -> float:
-        each = 2.4e-7 if options.structure not in (None, "bradley-terry") else 7e-8 if "entries" in k else 0.0
+        each = DREW.get(chosen, 2.4e-7) if chosen != "bradley-terry" else 7e-8 if "entries" in k else 0.0
         one = 7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + 7e-8 * k["clusters"]
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        return 0.03 + (2e-7 if "entries" in k else 4e-8) * k["distinct"] + _signs(k)
+        each = 7e-7 * (options.half_life is not None) + apart * (1.5e-6 + 5e-6 * bool(k["clusters"]))
+        return 0.03 + (each + (2e-7 if "entries" in k else 4e-8)) * k["distinct"] + _signs(k)
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
 
     def whole(k: Known) -> float:
-        each = 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
-        apart = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
-        return each + apart + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
+        if shown or luce:
+            return 0.05 + (1.8e-5 if luce else 2e-7) * k["distinct"]
+        each = 0.05 + 1e-6 * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
+        beside = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
+        return each + beside + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
 
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if _several(k) else cost(k)
@@ -286,24 +308,57 @@ def _both(one: Cost, other: Cost) -> Cost:
     return lambda k: one(k) * (k["queries"] > 1) + other(k)
 
 
+FOREIGN = {"random-forest": 1.2e-4, "hist-gradient-boosting": 1e-5, "network": 4e-6, "lightgbm": 5e-6, "xgboost": 7e-6}
+"""Seconds of fitting a regressor for each number of its table, about: a forest's trees are as many as rows."""
+KINKED = ("ranksvm", "margin-based")
+"""Losses whose margin functions have a kink, which takes longer."""
+
+
 def _fit(options: Any) -> dict[str, Cost]:
     """A scorer: what is chosen, fold by fold, what it is tested against, and the fit to all judgments."""
+    if options.kind == "labels" or (options.kind is None and is_letor(options.log)):
+        return _fit_labels(options)
     cells = cells_of(options.features or options.log)
-    pieces: dict[str, Cost] = {f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells} if options.features else {}
+    pieces: dict[str, Cost] = {f"reading {options.features}": features_of(options.features)} if options.features else {}
     pieces |= READING
     if options.start is not None:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
-    chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
         return pieces | {"learning": lambda k: 0.5 + 4e-6 * k["distinct"] + 4.5e-6 * cells}
     if options.loss not in (None, "gain-regression"):
-        return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
-    if chosen:
-        pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
+        each = 3e-5 if options.loss == "leximax-copeland" else 3e-6 if options.loss in KINKED else 1e-6
+        steps = 4e-5 * (options.steps or 100_000) * (options.solver == "stochastic")
+        return pieces | {"learning": lambda k: 0.05 + steps + each * k["distinct"]}
+    if options.structure is not None or options.order != "auto" or options.gain is not None:
+        chosen = options.order == "auto" or "auto" in (options.ridge, options.c0, options.score_scale)
+        drawn = isinstance(options.order, int)  # a fit of each subset
+        if chosen:
+            pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
+        each = 8.5e-5 if options.structure not in (None, "log-odds") else 1e-5
+        subsets = each * (options.subsets or 32) * drawn
+        if not chosen:
+            pieces |= {"aggregating": lambda k: 0.1 + 2e-7 * k["distinct"] + subsets * k["queries"]}
     else:
         pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 3.6e-4 * k["distinct"] ** 0.73}
         pieces |= {"gate: folds": lambda k: 0.3 + 8.5e-6 * k["distinct"]}
+    if options.regressor in FOREIGN:
+        pieces |= {"fitting the regressor": lambda _: 0.1 + FOREIGN[options.regressor] * cells}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
+
+
+def _fit_labels(options: Any) -> dict[str, Cost]:
+    """A scorer of graded labels: of the kinds that are tried the best, or the one that was asked for."""
+    both = features_of(options.log), (features_of(options.features) if options.features else (lambda _: 0.0))
+    cells = cells_of(options.features or options.log)
+    pieces: dict[str, Cost] = {one_line(f"reading {options.log}"): lambda k: sum(cost(k) for cost in both)}
+    trees = 4.0 + 5e-6 * cells
+    if not options.gave(*OF_ONE):
+        parts = 2.4 * trees
+        pieces |= {"choosing the scorer: parts": lambda _: parts}
+        pieces |= {"fitting the best scorer": lambda k: trees * k.get("best", 1.0)}
+        return pieces | {"agreement with the judgments": lambda _: 0.05 + 1e-6 * cells}
+    one = trees if options.regressor == "boosted" else 0.2 + FOREIGN.get(options.regressor, 7e-7) * cells
+    return pieces | {"learning": lambda _: one + 0.05 + 1e-6 * cells}
 
 
 def _camps(options: Any) -> dict[str, Cost]:
