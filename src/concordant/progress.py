@@ -35,6 +35,8 @@ TRUST = 0.25
 """Which share of what is to come the pieces that are over have to be before their factor counts half."""
 BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
+SLOWER = 2.0
+"""By how much a machine may be slower, or faster, than a usual one."""
 FEW = 6
 """Steps of which the first one tells how long the others take."""
 TELLING = 6
@@ -275,9 +277,13 @@ class Whole:
 
 
 def _factor(spent: Sequence[tuple[float, float]], ahead: float) -> float:
-    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count."""
+    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count.
+
+    What took many times as long is not the machine's doing.
+    """
     trust = max(SURE, TRUST * ahead)
-    return (trust + sum(took for took, _ in spent)) / (trust + sum(usual for _, usual in spent))
+    took = sum(min(max(seconds, usual / SLOWER), usual * SLOWER) for seconds, usual in spent)
+    return (trust + took) / (trust + sum(usual for _, usual in spent))
 
 
 Told = Callable[[tuple[Stage, ...]], object]

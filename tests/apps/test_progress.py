@@ -218,6 +218,35 @@ def test_a_stage_says_nothing_where_its_steps_say_little(monkeypatch: pytest.Mon
         assert at.span == (0.0, 2.0)
 
 
+def test_what_is_done_before_the_first_step_is_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data are read for as long as half the steps take."""
+    worst = []
+    for said in (True, False):
+        clock = Clock(monkeypatch, experiment=33)
+        with listen(lambda _: None, whole=clock.whole), stage("experiment") as at:
+            clock.work(10)
+            if said:
+                at.reach(0, 20)
+            for step in range(20):
+                clock.work(1)
+                at.reach(step + 1, 20)
+        worst.append(clock.worst()[0])
+    assert worst[0] <= 1.2 and worst[0] < worst[1]
+
+
+def test_a_stage_inside_a_piece_takes_no_longer_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan knows of two seconds, the steps of a solver inside say that there are twenty."""
+    clock = Clock(monkeypatch, learning=2, writing=1)
+    with listen(lambda _: None, whole=clock.whole):
+        with stage("learning"):
+            for _ in steps("solving", range(40)):
+                clock.work(0.5)
+        with stage("writing"):
+            clock.work(1)
+    late = [(21 - at, left) for at, left in clock.said if at >= 5]
+    assert max((max(left, true) + 1) / (min(left, true) + 1) for true, left in late if left is not None) <= 1.5
+
+
 def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, bootstrap=60)
     with listen(lambda _: None, whole=clock.whole), stage("bootstrap", 100) as advance:

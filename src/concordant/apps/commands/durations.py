@@ -156,7 +156,17 @@ def moving(what: str, path: str, each: float) -> dict[str, Cost]:
 def putting_together(what: str, logs: Sequence[str]) -> dict[str, Cost]:
     """Return the one piece of reading comparisons by their ids, of people and of a judge model, and matching them."""
     rows = sum(map(rows_of, logs))
-    return {one_line(what): lambda _: 0.1 + 2.6e-6 * rows}
+    return {one_line(what): lambda _: 0.1 + 3e-6 * rows}
+
+
+def searching(items: int, budget: int) -> dict[str, Cost]:
+    """Return the pieces of ``counterexample``: populations of so many items are searched, by so many programmes."""
+    programmes = min(budget, 6 * 2**items)
+    return {
+        "linear programmes": lambda _: 0.003 * programmes,
+        "refining the worst": lambda _: 0.2,
+        "whole votes": lambda _: 0.6,
+    }
 
 
 def looking(file: str) -> dict[str, Cost]:
@@ -188,7 +198,7 @@ def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
     return {
         what: lasting(usual)
         for name, seconds in experiments.items()
-        for what, usual in ((name, seconds), (f"drawing {name}", 2.0))
+        for what, usual in ((name, seconds), (f"drawing {name}", 2.6))
     }
 
 

@@ -242,7 +242,7 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
 
     def whole(k: Known) -> float:
         each = (
-            6e-4 * k["queries"] + 3e-5 * _power(k, 2) + 1.3e-5 * k["distinct"]
+            6e-4 * k["queries"] + 3e-5 * _power(k, 2) + 1.8e-5 * k["distinct"]
             if drawn
             else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
         )
@@ -273,7 +273,7 @@ def _report(options: Any) -> dict[str, Cost]:
 
     def ranking(k: Known) -> float:
         each = 0.1 + 4e-7 * k["distinct"] + 3e-10 * _power(k, 3) + 1e-3 * k["queries"] + _sandwich(k) + _signs(k)
-        return each * (1.0 + (k["queries"] > 1))
+        return (2.0 * each + 4e-6 * k["distinct"]) if k["queries"] > 1 else each
 
     def axioms(k: Known) -> float:
         programs = 6e-8 * k.get("programs", _programs(k)) if scorer else 0.0

@@ -6,6 +6,7 @@ way, and the second again at the paper's number of comparisons.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,11 +147,14 @@ class _Effort:
 
     @classmethod
     def of(cls, lists: GradedLists, per_query: int, steps: int, quick: bool) -> _Effort:
-        cells, size = lists.X.size, len(lists.X)
-        drawn = min(per_query * len(lists), 8 * size)  # of more comparisons fewer are distinct
-        fits = cells * 1.1e-6 + drawn * 2.6e-5
-        many = 0.0 if len(lists) >= FULL else (QUERIES // 10 if quick else QUERIES) * (1.5e-4 + 2e-6 * per_query)
-        return cls(4 * fits, 0.3 + 0.3 * fits, 0.1 + 1.5e-4 * steps, many)
+        documents, width = lists.X.shape
+        size = documents / len(lists)
+        pairs = max(0.5 * size * (size - 1), 1.0)
+        distinct = -len(lists) * pairs * math.expm1(-per_query / pairs)
+        pilot = (1.25e-6 * documents + 1.76e-6 * distinct) * width
+        queries = 0 if len(lists) >= FULL else QUERIES // 10 if quick else QUERIES
+        many = queries * (5e-6 * size + 2e-6 * per_query)
+        return cls(pilot, 0.1 + 0.17 * pilot, 0.1 + steps * (1e-4 + 1.5e-6 * width), many)
 
 
 CHOOSING = 2.0
