@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -151,6 +153,87 @@ def _ranked(folder: Path) -> list[str]:
     return [str(folder / "ranking.parquet"), log]
 
 
+def _lists(folder: Path, number: int, items: int, each: int, queries: int = 1) -> str:
+    """Write rankings of some of the items."""
+    draw = np.random.default_rng(3)
+    item = np.argsort(draw.random((number, items)) + np.arange(items) / items, axis=1)[:, :each].ravel()
+    place = {"judgment": np.repeat(np.arange(number), each), "rank": np.tile(np.arange(1, each + 1), number)}
+    query = {"query": np.repeat(draw.integers(0, queries, number), each)} if queries > 1 else {}
+    pq.write_table(pa.table(place | query | {"item": item}), folder / "lists.parquet")
+    return str(folder / "lists.parquet")
+
+
+def _clicks(folder: Path, queries: int, items: int, number: int) -> str:
+    """Write lists of ten items that were shown, and which of them were clicked."""
+    draw = np.random.default_rng(3)
+    query, shown = draw.integers(0, queries, number), np.argsort(draw.random((number, items)), axis=1)[:, :10].ravel()
+    place = np.tile(np.arange(1, 11), number)
+    clicked = (draw.random(10 * number) < 0.5 * (1 - shown / items) / place**0.5).astype(int)
+    table = {"session": np.repeat(np.arange(number), 10), "query": np.repeat(query, 10), "position": place}
+    pq.write_table(pa.table(table | {"item": shown, "clicked": clicked}), folder / "clicks.parquet")
+    return str(folder / "clicks.parquet")
+
+
+def _sided(folder: Path, items: int, number: int, workers: int) -> str:
+    """Write votes on two sides, some of them ties, with a number of each side's length."""
+    draw = np.random.default_rng(6)
+    left, tie = draw.integers(0, items, number), draw.random(number) < 0.2
+    right = (left + draw.integers(1, items, number)) % items
+    wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items))
+    table = {"left": left, "right": right, "winner": np.where(tie, "tie", np.where(wins, "left", "right"))}
+    table |= {"worker": draw.integers(0, workers, number), "length": draw.normal(size=number).round(1)}
+    pq.write_table(pa.table(table), folder / "sided.parquet")
+    return str(folder / "sided.parquet")
+
+
+def _graded(folder: Path, queries: int, documents: int, width: int) -> str:
+    """Write graded lists as LETOR does."""
+    draw = np.random.default_rng(8)
+    X = draw.normal(size=(queries * documents, width)).round(3)
+    noisy = X[:, 0] + X[:, 1] * X[:, 2] + 0.7 * draw.normal(size=len(X)) + 1
+    labels = np.clip(np.round(noisy), 0, 4).astype(int)
+    with (folder / "train.txt").open("w") as file:
+        for row, (label, values) in enumerate(zip(labels, X, strict=True)):
+            numbers = " ".join(f"{place}:{value}" for place, value in enumerate(values, 1))
+            file.write(f"{label} qid:{row // documents + 1} {numbers} # d{row % documents}\n")
+    return str(folder / "train.txt")
+
+
+def _people(folder: Path, number: int, judged: int) -> list[str]:
+    """Write what a judge model decided, and what people did of the first of it."""
+    draw, items = np.random.default_rng(1), 40
+    left = draw.integers(0, items, number)
+    right = (left + draw.integers(1, items, number)) % items
+    wins = draw.random(number) < 1 / (1 + np.exp((left - right) * 3 / items))
+    machine = np.where(draw.random(number) < 0.8, wins, ~wins)
+    pair: dict[str, Any] = {"id": np.arange(number), "left": left, "right": right}
+    for name, first, many in (("people", wins, judged), ("model", machine, number)):
+        table = pa.table(pair | {"winner": np.where(first, "left", "right")})
+        pq.write_table(table.slice(0, many), folder / f"{name}.parquet")
+    return [str(folder / "people.parquet"), "--model-judge", str(folder / "model.parquet"), "--match", "id"]
+
+
+def _named(folder: Path, items: int, number: int, workers: int, languages: int) -> str:
+    """The votes of ``_divided``, languages and ages as names."""
+    table = pq.read_table(_divided(folder, items, number, workers, languages))
+    for name in ("language", "age"):
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, pa.array([f"{name} {value}" for value in table[name].to_pylist()]))
+    pq.write_table(table, folder / "named.parquet")
+    return str(folder / "named.parquet")
+
+
+def _packed(folder: Path, path: str) -> str:
+    with open(path, "rb") as plain, gzip.open(folder / "packed.csv.gz", "wb", compresslevel=3) as packed:
+        shutil.copyfileobj(plain, packed)
+    return str(folder / "packed.csv.gz")
+
+
+def _beside(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
+
+
 OUT = ["-o", "out.csv"]
 CASES: dict[str, Case] = {
     "rank: votes of one board": lambda at: ["rank", votes(at, 1, 200, 25_000_000, form="csv"), *OUT],
@@ -261,6 +344,65 @@ CASES: dict[str, Case] = {
     "score": lambda at: ["score", "-m", _model(at), "-f", features(at, 60_000, 20, 10), *OUT],
     "explain": lambda at: ["explain", votes(at, 1, 200, 300_000), "-f", features(at, 1, 200, 10)],
     "explain: 400 items": lambda at: ["explain", votes(at, 1, 400, 1_000_000), "-f", features(at, 1, 400, 20)],
+    "rank: packed text": lambda at: ["rank", _packed(at, votes(at, 1, 200, 15_000_000, form="csv")), *OUT],
+    "rank: 20,000 items": lambda at: ["rank", votes(at, 1, 20_000, 3_000_000), *OUT],
+    "rank: covariate, workers": lambda at: [
+        *("rank", _sided(at, 200, 1_000_000, 500), "--covariate", "length", "--home", "--cluster", "worker", *OUT)
+    ],
+    "rank: half-life": lambda at: [
+        *("rank", _games(at, 200, 1000, 2_000_000), "--time", "day", "--half-life", "100", *OUT)
+    ],
+    "rank: log-odds": lambda at: ["rank", votes(at, 1, 200, 2_000_000), "--structure", "log-odds", *OUT],
+    "rank: Copeland": lambda at: ["rank", votes(at, 2000, 20, 1_000_000), "--structure", "copeland", *OUT],
+    "rank: Plackett–Luce": lambda at: ["rank", _lists(at, 60_000, 60, 10), "--structure", "plackett-luce", *OUT],
+    "rank: clicks": lambda at: [
+        *("rank", _clicks(at, 2000, 20, 300_000), "--structure", "cascade", "--clicks", "first", *OUT)
+    ],
+    "fit: graded lists": lambda at: ["fit", _graded(at, 600, 40, 30), "-m", "m"],
+    "fit: all judgments": lambda at: [
+        *("fit", votes(at, 3000, 20, 1_500_000), "-f", features(at, 3000, 20, 60), "-m", "m"),
+        *("--structure", "log-odds", "--order", "all"),
+    ],
+    "fit: forest": lambda at: [
+        *("fit", votes(at, 300, 20, 100_000), "-f", features(at, 300, 20, 20), "-m", "m", "--structure", "log-odds"),
+        *("--order", "all", "--regressor", "random-forest"),
+    ],
+    "audit: rankings": lambda at: ["audit", _lists(at, 30_000, 40, 8), "-o", "out.json"],
+    "audit: fragility": lambda at: [
+        *("audit", votes(at, 1, 60, 60_000, 300), "--cluster", "worker", "--fragility", "--replicates", "0"),
+        *("-o", "out.json"),
+    ],
+    "report: 60 queries": lambda at: ["report", votes(at, 60, 20, 200_000), "-o", "page.html"],
+    "report: 100 queries, features": lambda at: [
+        *("report", votes(at, 100, 20, 150_000), "-f", features(at, 100, 20, 10), "-o", "page.html")
+    ],
+    "report: over time": lambda at: ["report", _games(at, 100, 300, 200_000), "--time", "day", "-o", "page.html"],
+    "judges: a judge model": lambda at: ["judges", *_people(at, 2_000_000, 400_000)],
+    "tree: twelve languages, ages by name": lambda at: [
+        *("tree", _named(at, 30, 1_000_000, 5000, 12), "--by", "language", "--by", "age", "--cluster", "worker"),
+        *("--max-depth", "3"),
+    ],
+    "evaluate: two scorers": lambda at: [
+        *("evaluate", *_labels(at), "--against", str(at / "s.parquet"), "--metric", "map", "err", "auc")
+    ],
+    "score: streamed": lambda at: ["score", "-m", _model(at), "-f", features(at, 100_000, 20, 10), "--stream", *OUT],
+    "score: abstention": lambda at: [
+        *("score", "-m", _model(at), "-f", features(at, 5000, 20, 10), "--abstain", "0.2"),
+        *("--judgments", votes(at, 5000, 20, 200_000), *OUT),
+    ],
+    "card: 1,500 queries": lambda at: [
+        *("export", "-m", _model(at), "--card", "card.md", "--log", votes(at, 1500, 20, 300_000)),
+        *("-f", features(at, 1500, 20, 10)),
+    ],
+    "card: 200 items": lambda at: [
+        *("export", "-m", _model(at), "--card", "card.md", "--log", votes(at, 1, 200, 600_000)),
+        *("-f", features(at, 1, 200, 10)),
+    ],
+    "card: held out": lambda at: [
+        *("export", "-m", _model(at), "--card", "card.md", "--log", votes(at, 5000, 20, 2_000_000), "--no-audit"),
+        *("-f", features(at, 5000, 20, 10), "--held-out", votes(_beside(at, "later"), 5000, 20, 1_000_000)),
+    ],
+    "counterexample": lambda _: ["counterexample", "ranknet", "--items", "5"],
     "demo": lambda _: ["demo", "-o", "demo"],
     **{
         f"reproduce: {name}": lambda _, name=name: ["reproduce", name, "--quick", "--data", str(DATA), "-o", "found"]  # type: ignore[misc]

@@ -276,7 +276,7 @@ def _report(options: Any) -> dict[str, Cost]:
         return (2.0 * each + 4e-6 * k["distinct"]) if k["queries"] > 1 else each
 
     def axioms(k: Known) -> float:
-        programs = 6e-8 * k.get("programs", _programs(k)) if scorer else 0.0
+        programs = 6e-8 * _programs(k) if scorer else 0.0
         return programs + (0.4 + 1.1e-5 * k["distinct"] if scorer or options.scores else 0.0)
 
     def agreement(k: Known) -> float:
@@ -294,7 +294,6 @@ def _report(options: Any) -> dict[str, Cost]:
     }
     after: dict[str, Cost] = {
         "axioms of the scorer": axioms,
-        "axioms of the scorer > what a linear scorer could do": axioms,
         "agreement of those who judged": agreement,
         "rankings over time": moving,
         "rankings over time > prior and drift": lambda k: 0.7 * moving(k),
