@@ -101,14 +101,17 @@ def _rank(options: Any) -> dict[str, Cost]:
     apart = bool(options.covariates or options.home)  # each judgment by itself, not each pair
     luce, shown = chosen == "plackett-luce", member is not None and member.reads == "exposures"
 
+    def judged(k: Known) -> float:  # lists are taken as such, not as the pairs that they make
+        return k.get("rows", k["distinct"]) if luce else k["distinct"]
+
     def scores(k: Known) -> float:
         each = 1.2e-6 if apart else 1.9e-6 if luce else 1e-7 if shown else 2e-8
-        return 0.02 + each * k["distinct"] + _few_or_many(1.6e-10, k, 5e-7)
+        return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 5e-7)
 
     def intervals(k: Known) -> float:
         each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 1e-7 if shown else 8e-8
         each += 6e-7 * (options.half_life is not None)
-        found = 0.03 + each * k["distinct"] + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
+        found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
         return (sure and not drawn(k)) * found
 
     def replicates(k: Known) -> float:
@@ -125,7 +128,7 @@ def _rank(options: Any) -> dict[str, Cost]:
 
     def whole(k: Known) -> float:
         if shown or luce:
-            return 0.05 + (1.8e-5 if luce else 2e-7) * k["distinct"]
+            return 0.05 + (1.4e-5 if luce else 2e-7) * judged(k)
         each = 0.05 + 1e-6 * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
         beside = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
         return each + beside + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
