@@ -65,6 +65,11 @@ def _signs(k: Known) -> float:
     return float(3e-8 * k["queries"] * drawn + 1.3e-9 * _power(k, 3))
 
 
+def _judgments(k: Known) -> float:
+    """All judgments, alike ones too; before they are counted the rows."""
+    return k.get("judgments", k.get("rows", k["distinct"]))
+
+
 def _as_one(k: Known) -> Known:
     """What is known of all queries as one, where all have the same items."""
     size = k["nodes"] / max(k["queries"], 1.0)
@@ -245,7 +250,7 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
 
     def whole(k: Known) -> float:
         each = (
-            6e-4 * k["queries"] + 3e-5 * _power(k, 2) + 1.8e-5 * k["distinct"]
+            6e-4 * k["queries"] + 2.6e-5 * _power(k, 2) + 1.3e-5 * _judgments(k)
             if drawn
             else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
         )
@@ -276,7 +281,7 @@ def _report(options: Any) -> dict[str, Cost]:
 
     def ranking(k: Known) -> float:
         each = 0.1 + 4e-7 * k["distinct"] + 3e-10 * _power(k, 3) + 1e-3 * k["queries"] + _sandwich(k) + _signs(k)
-        return (2.0 * each + 4e-6 * k["distinct"]) if k["queries"] > 1 else each
+        return (2.0 * each + 4e-6 * _judgments(k)) if k["queries"] > 1 else each
 
     def axioms(k: Known) -> float:
         programs = 6e-8 * _programs(k) if scorer else 0.0
