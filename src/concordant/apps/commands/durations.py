@@ -161,7 +161,7 @@ def putting_together(what: str, logs: Sequence[str]) -> dict[str, Cost]:
 
 def searching(items: int, budget: int) -> dict[str, Cost]:
     """Return the pieces of ``counterexample``: populations of so many items are searched, by so many programmes."""
-    programmes = min(budget, 6 * 2**items)
+    programmes = min(budget, 6 * 2 ** min(max(items, 2), 6))  # of other numbers none is searched
     return {
         "linear programmes": lambda _: 0.003 * programmes,
         "refining the worst": lambda _: 0.2,
