@@ -123,7 +123,7 @@ POPULATIONS = (
         THEOREM,
         _from_difference_graphs,
         _pairwise_excess,
-        (7, 8, 54, 40, 60, 220),
+        (14, 8, 54, 40, 60, 220),
     ),
     _World("uneven", "uneven comparisons, NDCG", UNEVEN, _from_log_odds, _ndcg_excess, (0.9, 0.9, 1.4, 4, 9, 26)),
 )
