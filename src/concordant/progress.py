@@ -35,6 +35,8 @@ TRUST = 0.25
 """Which share of what is to come the pieces that are over have to be before their factor counts half."""
 BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
+SLOWER = 2.0
+"""By how much a machine may be slower, or faster, than a usual one."""
 FEW = 6
 """Steps of which the first one tells how long the others take."""
 TELLING = 6
@@ -71,6 +73,8 @@ class Stage:
         self.step = step
         """How much is done by the step that goes on."""
         self._of = of
+        self._out = 0.0
+        """Seconds before the first step began."""
         self._first = self._last = (0.0, 0.0)
         self._foreseen: tuple[float, float] | None = None
 
@@ -83,8 +87,10 @@ class Stage:
             self._of.tell()
 
     def reach(self, done: float, total: float | None = None) -> None:
-        """Say that ``done`` are done, of ``total`` where that is known now."""
+        """Say that ``done`` are done, of ``total`` where that is known now; 0: what was done so far was setting out."""
         if self._of is not None:
+            if not done:
+                self._out, self._first, self._last = self.seconds, (0.0, 0.0), (0.0, 0.0)
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
             self._of.tell()
@@ -98,7 +104,7 @@ class Stage:
     def _mark(self, step: float | None) -> None:
         """Take note of when so much was done."""
         self.step = (self.done - self._last[0] or self.step) if step is None else step
-        self._last = (self.done, self.seconds)
+        self._last = (self.done, self.seconds - self._out)
         if self.done > 0 and not self._first[0]:
             self._first = self._last
 
@@ -130,8 +136,9 @@ class Stage:
         if self._foreseen is not None:
             least, most = (max(end - self.seconds, 0.0) for end in self._foreseen)
             return least, most
-        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, self.seconds)
-        if not self.total or not self.even or last <= 0 or self.seconds < SURE:
+        gone = self.seconds - self._out
+        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, gone)
+        if not self.total or not self.even or last <= 0 or gone < SURE:
             return None
         left, others = self.total - self.done, last - first
         steady = first and others >= (1e-9 if self.apart else first) and at > then
@@ -140,7 +147,7 @@ class Stage:
         low = high = (at - then) / others if steady else at / last
         if not steady and first:
             low = max(at - SETTING_OUT, 0.25 * at) / last
-        least, most = (max(rate * left - (self.seconds - at), rate * (left - self.step), 0.0) for rate in (low, high))
+        least, most = (max(rate * left - (gone - at), rate * (left - self.step), 0.0) for rate in (low, high))
         return least, most
 
 
@@ -223,12 +230,17 @@ class Whole:
         left = one.remaining
         return self._pace if left is None or not usual else (one.seconds + left) / usual
 
+    def _of_inner(self) -> float | None:
+        """Seconds that are left of the outermost stage inside the piece that goes on whose steps say it."""
+        return next((left for one in self._inside if (left := one.remaining) is not None), None)
+
     @property
     def remaining(self) -> float | None:
         """Seconds that are left of all pieces; None where nothing can be said yet.
 
         The piece that goes on takes what its steps say, where they are equal and some are done (after the first of
-        them what it usually takes, within what that one says), or what a part of it says, else what it usually takes;
+        them what it usually takes, within what that one says), or what a part of it says, else what it usually takes,
+        at least what a stage inside it says;
         each to come what it usually takes; all times the factor by which the pieces so far took longer or shorter than
         they usually do, which weighs the more the less is to come. Nothing is said while one is to come of which nobody
         knows how long it takes.
@@ -250,6 +262,8 @@ class Whole:
             within = min(max(longer * usual - before - now.seconds, span[0]), span[1])
         if now is not None and within is None and usual and pace is not None:
             within = max(pace * usual - before - now.seconds, 0.0)
+        if now is not None and within is None and usual and (inner := self._of_inner()) is not None:
+            within = inner if inner > usual - before - now.seconds else None
         if now is not None and within is not None and usual and not before:
             spent.append((now.seconds + within, usual))
         ahead = sum(known) + ((usual or 0.0) if within is None else 0.0)
@@ -263,9 +277,13 @@ class Whole:
 
 
 def _factor(spent: Sequence[tuple[float, float]], ahead: float) -> float:
-    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count."""
+    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count.
+
+    What took many times as long is not the machine's doing.
+    """
     trust = max(SURE, TRUST * ahead)
-    return (trust + sum(took for took, _ in spent)) / (trust + sum(usual for _, usual in spent))
+    took = sum(min(max(seconds, usual / SLOWER), usual * SLOWER) for seconds, usual in spent)
+    return (trust + took) / (trust + sum(usual for _, usual in spent))
 
 
 Told = Callable[[tuple[Stage, ...]], object]

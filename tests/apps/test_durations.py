@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import concordant as cc
 from concordant import progress as progress_of_work
 from concordant.apps.commands import main, progress
+from concordant.apps.commands.plans import HELD_OUT, of_card, once_counted
 from concordant.io.engines import foretold
 from concordant.io.engines.counting import with_columns
 from concordant.io.ingest import Store
@@ -43,7 +45,7 @@ def foretold_of(log: Log, roles: dict[str, str] = ROLES) -> dict[str, float]:
     return heard.whole.known
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "json", "sorted", "folder"])
+@pytest.mark.parametrize("form", ["parquet", "csv", "csv.gz", "json", "sorted", "folder"])
 @pytest.mark.parametrize(("queries", "items"), [(1, 40), (400, 10), (30_000, 20)])
 def test_some_rows_tell_what_a_log_holds(form: str, queries: int, items: int, tmp_path: Path) -> None:
     table = votes(queries, items, 300_000)
@@ -57,6 +59,9 @@ def test_some_rows_tell_what_a_log_holds(form: str, queries: int, items: int, tm
         pq.write_table(table, name, row_group_size=100_000)
     elif form == "csv":
         pyarrow.csv.write_csv(table, name)
+    elif form == "csv.gz":
+        with gzip.open(name, "wb", compresslevel=1) as file:
+            pyarrow.csv.write_csv(table, file)
     elif form == "json":
         rows = zip(*(table.column(column).to_pylist() for column in ROLES), strict=True)
         name.write_text("".join(f'{{"query": {q}, "winner": {w}, "loser": {lost}}}\n' for q, w, lost in rows))
@@ -72,8 +77,10 @@ def test_some_rows_tell_what_a_log_holds(form: str, queries: int, items: int, tm
 def test_what_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:
     table = votes(1, 40, 1000)
     with gzip.open(tmp_path / "votes.csv.gz", "wb") as file:
-        pyarrow.csv.write_csv(table, file)
-    assert foretold_of(with_columns(locate(str(tmp_path / "votes.csv.gz")))) == {}
+        file.write(b"winner,loser\n" + b"a,b,c\n" * 1000)
+    assert (
+        foretold_of(with_columns(locate(str(tmp_path / "votes.csv.gz"))), {"winner": "winner", "loser": "loser"}) == {}
+    )
     (tmp_path / "bad.csv").write_text("winner,loser\n" + "a,b,c\n" * 1000)
     assert foretold_of(with_columns(locate(str(tmp_path / "bad.csv"))), {"winner": "winner", "loser": "loser"}) == {}
     pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
@@ -130,6 +137,8 @@ COMMANDS = [
     ("audit one.parquet --replicates 20 -o OUT.json", "cycles", "best orders", "surrogates", "held-out judgments"),
     ("audit many.parquet --replicates 0 -o OUT.json", "cycles", "best orders"),
     ("report one.parquet -o OUT.html", "cycles", "best orders", "surrogates", "writing the page"),
+    ("report one.parquet -f features.parquet -o OUT.html", "scorer and its risk", "rankings", "cycles", "best orders",
+     "axioms of the scorer", "risk of leaving pairs open", "writing the page"),
     ("fit one.parquet -f features.parquet -m OUT", "choosing the ridge: folds", "gate: folds"),
     ("fit one.parquet -f features.parquet -m OUT --structure log-odds", "cross-validation: folds"),
     ("fit one.parquet -f features.parquet -m OUT --loss ranknet", "learning"),
@@ -171,6 +180,34 @@ def test_doctor_reads_and_looks_at_columns(folder: Path, monkeypatch: pytest.Mon
     main(["doctor", "many.parquet", "--log-format", "json"])
     assert [*kept.came][-2:] == ["looking at columns", "counting by columns"], capsys.readouterr().err
     assert kept.known["rows"] == 4000 and {*kept.plan} == {*kept.took} and None not in kept.said
+
+
+def test_the_plan_of_a_model_card(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """The model's judgments, others that it has not seen, graded labels, the audit: from the first word to the last."""
+    monkeypatch.chdir(folder)
+    votes_of, rows = cc.read("one.parquet"), cc.read_features("features.parquet")
+    cc.save_model(cc.AggregationRanker(structure="log-odds", order="all").fit(rows, votes_of), tmp_path / "model")
+    kept = Kept()
+    monkeypatch.setattr(progress, "DELAY", 3600)
+    monkeypatch.setattr(progress, "_whole", lambda: kept)
+    asked = ["--log", "one.parquet", "--held-out", "two.parquet", "-f", "features.parquet"]
+    asked += ["--card", str(tmp_path / "card.md"), "--log-format", "json"]
+    main(["export", "-m", str(tmp_path / "model"), *asked])
+    wanted = {"reading features.parquet", "adding up judgments", "cycles", "surrogates", "sampling noise"}
+    wanted |= {"agreement with held-out judgments", "agreement with the judgments"}
+    assert wanted <= {*kept.came}, capsys.readouterr().err
+    assert sum(kept.never.values()) <= 0.2 * sum(seconds or 0.0 for seconds in kept.usual.values()), kept.never
+    assert kept.said and None not in kept.said
+
+
+def test_a_card_of_held_out_judgments_alone_is_planned(folder: Path) -> None:
+    known = progress.counts_of(cc.read(folder / "one.parquet"))
+    options = SimpleNamespace(features="f.csv", log=None, held_out="two.parquet", held_out_features=None, labels=None)
+    pieces = of_card(options)
+    assert {HELD_OUT, "reading f.csv", "agreement with held-out judgments"} <= {*pieces}
+    assert not {"cycles", "agreement with the judgments"} & {*pieces}
+    later = once_counted(pieces, known)
+    assert later[HELD_OUT]({}) == 0.0 and "reading f.csv" not in later
 
 
 @pytest.mark.parametrize("asked", ["verify STORE", "export STORE -o out.csv", "forget STORE --cluster 3"])

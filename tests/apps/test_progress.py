@@ -218,6 +218,33 @@ def test_a_stage_says_nothing_where_its_steps_say_little(monkeypatch: pytest.Mon
         assert at.span == (0.0, 2.0)
 
 
+@pytest.mark.parametrize("said", [True, False])
+def test_what_is_done_before_the_first_step_is_no_step(said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data are read for ten seconds; then steps take one each."""
+    now = 0.0
+    monkeypatch.setattr(stages_of_work, "clock", lambda: now)
+    with listen(lambda _: None), stage("experiment") as at:
+        now = 10.0
+        if said:
+            at.reach(0, 4)
+        now = 11.0
+        at.reach(1, 4)
+        assert at.span is not None and at.span[1] == pytest.approx(3.0 if said else 33.0)
+
+
+def test_a_stage_inside_a_piece_takes_no_longer_than_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan knows of two seconds, the steps of a solver inside say that there are twenty."""
+    clock = Clock(monkeypatch, learning=2, writing=1)
+    with listen(lambda _: None, whole=clock.whole):
+        with stage("learning"):
+            for _ in steps("solving", range(40)):
+                clock.work(0.5)
+        with stage("writing"):
+            clock.work(1)
+    late = [(max(21 - at, 1.0), max(left, 1.0)) for at, left in clock.said if at >= 5 and left is not None]
+    assert len(late) > 100 and max((max(pair) + 1) / (min(pair) + 1) for pair in late) <= 1.5
+
+
 def test_setting_out_and_uneven_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, bootstrap=60)
     with listen(lambda _: None, whole=clock.whole), stage("bootstrap", 100) as advance:

@@ -246,7 +246,9 @@ def test_excess_risks_by_enumeration() -> None:
 
 
 def test_aggregation_overcomes_what_pairwise_logistic_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
-    outcome = consistency.run(Setting(quick=True))
+    told: list[tuple[float, float]] = []
+    outcome = consistency.run(Setting(quick=True, progress=lambda done, total: told.append((done, total))))
+    assert told[0][0] == 0.0 and told == sorted(told) and told[-1][0] == pytest.approx(told[-1][1])
     value = {(row["population"], row["n"], row["method"]): row["excess risk"] for row in outcome.summary}
     assert value["theorem 3", 1000, "pairwise logistic"] == pytest.approx(0.01)
     assert value["theorem 3", 1000, "U-statistic, a = 0.75"] < 0.001

@@ -34,6 +34,7 @@ from concordant.errors import UsageError, did_you_mean
 from concordant.losses.objective import Objective, Population
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.preferences import Preferences
+from concordant.progress import stage, steps
 
 Floats = NDArray[np.float64]
 Build = Callable[[Population], Objective]
@@ -84,10 +85,10 @@ class PopulationSearch:
         tried = list(itertools.product(self._programmes(budget, rng), self._levels(), self._gaps()))
         if len(tried) > budget:
             tried = [tried[place] for place in np.sort(rng.permutation(len(tried))[:budget])]
-        found = [self._tried(*one) for one in tried]
+        found = [self._tried(*one) for one in steps("linear programmes", tried)]
         found = sorted((one for one in found if one.regret > NEGLIGIBLE), key=_most_first)
         found = found[: KEPT if self.smooth else KEPT_AT_KINKS]
-        return sorted((self._refined(one, 0.0) for one in found), key=_most_first)
+        return sorted((self._refined(one, 0.0) for one in steps("refining the worst", found)), key=_most_first)
 
     def shares(self, one: Candidate, *, clear: bool) -> tuple[Floats, Floats] | None:
         """Shares of the pairs on which the failure is clear, or those of largest regret, and what must balance."""
@@ -278,7 +279,8 @@ def find_counterexample(
         return None
     for clear in (True, False):
         shares = [search.shares(one, clear=clear) for one in found]
-        tried = [_checked(*one, items, within, votes, name, phi, options) for one in shares if one is not None]
+        with stage("whole votes"):
+            tried = [_checked(*one, items, within, votes, name, phi, options) for one in shares if one is not None]
         kept = [one for one in tried if one is not None]
         if kept:
             best = max(kept, key=lambda one: (round(one.regret, 9), -int(one.votes.sum())))

@@ -43,6 +43,11 @@ AT_ONCE = 500_000
 """Distinct judgments of the sides that are."""
 UNLIKE = 1.15
 """How much longer groups may take than as many judgments took so far."""
+LAST = 8
+"""Groups by which it is told how high that line is now."""
+KEPT = (0.06, 0.5)
+"""What a part keeps of how sure a group was that its scores change with the property that divides it: as of a trend, a
+quarter in each half of half as many judgments, or as of values that are unlike each other. Of other properties half."""
 NAMES = 10
 """Values of a property of names up to which all divisions in two are tried; of more, cuts of one order of them."""
 
@@ -167,6 +172,10 @@ class _Node:
     """How often its judgments may be divided."""
     parts: int
     """Into how many groups, at most."""
+    hints: tuple[float, ...] = ()
+    """Of each property how sure its parent was of a change: minus the logarithm of the adjusted p-value."""
+    cut_by: int = -1
+    """Which property divided its parent."""
     made: Callable[[int, int | None], Group] | None = None
     """Makes the group of its number and its parent's."""
     notes: list[str] = field(default_factory=list)
@@ -174,7 +183,7 @@ class _Node:
 
 
 class _Durations:
-    """How long something takes of so many judgments: a line through what it took."""
+    """How long something takes of so many judgments: a line through what it took, as high as the last of them are."""
 
     def __init__(self) -> None:
         self.took: list[tuple[int, float]] = []
@@ -182,11 +191,13 @@ class _Durations:
     def line(self) -> tuple[float, float]:
         """Seconds of a group, and of each of its judgments."""
         size, seconds = np.array(self.took, np.float64).reshape(-1, 2).T
+        fixed, each = 0.0, float(seconds.sum() / max(size.sum(), 1.0))
         if len(size) > 1 and np.ptp(size) > 0:
-            each, fixed = np.polyfit(size, seconds, 1).tolist()
-            if each >= 0 and fixed >= 0:
-                return fixed, each
-        return 0.0, float(seconds.sum() / max(size.sum(), 1.0))
+            slope, begins = np.polyfit(size, seconds, 1).tolist()
+            fixed, each = (begins, slope) if slope >= 0 and begins >= 0 else (fixed, each)
+        foreseen = (fixed + each * size)[-LAST:]
+        longer = float(np.median(seconds[-LAST:] / np.where(foreseen > 0, foreseen, 1.0))) if len(size) else 0.0
+        return fixed * longer, each * longer
 
 
 @dataclass(eq=False)
@@ -262,21 +273,41 @@ class Growth:
         node.divided = [
             self._node(rows[side], {**node.values, there.property: there}, node.depth - 1) for side, there in sides
         ]
+        if found is not None:
+            hints = tuple(0.0 if test.why else -math.log(max(test.p_adjusted, 1e-300)) for test in tests)
+            for part in node.divided:
+                part.hints, part.cut_by = hints, self.properties.index(found.property)
         self._tested.took.append((len(rows), self.told.seconds - since - cutting))
 
     def _foresee(self, ahead: list[_Node]) -> None:
-        """Say how long it takes at least, where no group is divided any more, and at most, where all are."""
-        test, cut = self._tested.line(), self._cut.line()
-        least = most = 0.0
-        for node in ahead:
-            size = len(node.rows)
-            least += test[0] + test[1] * size
-            for level in range(min(node.depth, node.parts - 1) + 1):
-                groups = min(2**level, node.parts)
-                most += test[0] * groups + test[1] * size
-                if level < node.depth and groups < node.parts:
-                    most += cut[0] * min(groups, node.parts // 2) + cut[1] * size
+        """Say how long it takes where groups are divided as long as what their parents showed would let expect it.
+
+        The least and the most are those of how much of that is left in a part.
+        """
+        least, most = (sum(self._seconds(node, self._levels(node, kept)) for node in ahead) for kept in KEPT)
         self.told.foresee(least, UNLIKE * most)
+
+    def _seconds(self, node: _Node, levels: int) -> float:
+        """What a group takes, which is divided so many times over."""
+        test, cut = self._tested.line(), self._cut.line()
+        size, seconds = len(node.rows), 0.0
+        for level in range(levels + 1):
+            groups = min(2**level, node.parts)
+            seconds += test[0] * groups + test[1] * size
+            if level < levels and groups < node.parts:
+                seconds += cut[0] * min(groups, node.parts // 2) + cut[1] * size
+        return seconds
+
+    def _levels(self, node: _Node, kept: float) -> int:
+        """How many times over a group will be divided, where a part keeps that share of what divides it."""
+        sure, cut_by, levels = list(node.hints), node.cut_by, 0
+        while sure:
+            sure = [one * (kept if place == cut_by else 0.5) for place, one in enumerate(sure)]
+            cut_by = max(range(len(sure)), key=sure.__getitem__)
+            if sure[cut_by] < -math.log(self.alpha) or levels == min(node.depth, node.parts - 1):
+                break
+            levels += 1
+        return levels
 
     def _kept(self, rows: Ints) -> Preferences:
         """The judgments of a group, which depend on each other by what is no property."""

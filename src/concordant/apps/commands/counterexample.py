@@ -13,6 +13,7 @@ import click
 import numpy as np
 import pyarrow as pa
 
+from concordant.apps.commands.durations import searching
 from concordant.apps.commands.experiment_options import CounterexampleOptions
 from concordant.apps.commands.output import output_folder, write
 from concordant.apps.commands.progress import Progress
@@ -37,7 +38,7 @@ def counterexample(options: CounterexampleOptions) -> None:
     else:
         if name not in SURROGATES:
             raise UsageError(f"unknown surrogate or counterexample {name!r}; {did_you_mean(name, _names())}")
-        with Progress(options.quiet, "searching"):
+        with Progress(options.quiet, "searching", searching(options.items or 3, options.budget or 2000)):
             found = find_counterexample(name, **chosen)
     if found is None:
         click.echo(_nothing(name, chosen))

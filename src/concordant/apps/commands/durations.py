@@ -9,7 +9,7 @@ in ``plans`` those of logs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,43 @@ def cells_of(path: str) -> float:
         return 0.0
 
 
+def size_of(path: str) -> float:
+    """Bytes of a file; 0 of anything else."""
+    return float(os.path.getsize(path)) if os.path.isfile(path) else 0.0
+
+
+def features_of(path: str) -> Cost:
+    """Seconds of reading a table of features, or graded lists: Parquet by its cells, text by its bytes."""
+    if path.endswith(".parquet"):
+        cells = cells_of(path)
+        return lambda _: 0.1 + 2.5e-8 * cells
+    size = size_of(path)
+    each = 1e-8 if path.lower().endswith((".csv", ".tsv", ".jsonl")) else 4e-8
+    return lambda _: 0.1 + each * size
+
+
 def scoring(options: Any) -> dict[str, Cost]:
     """Return the pieces of ``score``: rows are read, scored, put in order, written."""
-    cells, rows = cells_of(options.features), rows_of(options.features)
-    return {
-        f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells,
+    rows = rows_of(options.features)
+    judged = rows_of(options.judgments) if options.judgments is not None else 0.0
+    before: dict[str, Cost] = {}
+    if options.abstain is not None:
+        before["choosing when to abstain"] = lambda _: 0.3 + 5e-6 * judged + 1e-6 * rows
+    return before | {
+        f"reading {options.features}": features_of(options.features),
         "scores": lambda _: 0.05 + 3.5e-7 * rows,
+        "tiers": lambda _: 8e-6 * rows * (options.abstain is not None),
         f"writing {options.output}": lambda _: 4.5e-7 * rows,
+    }
+
+
+def streaming(path: str) -> dict[str, Cost]:
+    """Return the pieces of ``score`` of features that stay on disk."""
+    cells, rows = cells_of(path), rows_of(path)
+    return {
+        "looking for rows that repeat": lambda _: 0.05 + 5e-7 * rows,
+        "scores": lambda _: 0.05 + 1.6e-8 * cells,
+        "ranks": lambda _: 0.05 + 1e-6 * rows,
     }
 
 
@@ -69,9 +99,9 @@ def rows_of(path: str) -> float:
     return cells_of(path) / 12
 
 
-def evaluating(options: Any, metrics: int, features: str | None = None) -> dict[str, Cost]:
+def evaluating(options: Any, names: Iterable[str], features: str | None = None) -> dict[str, Cost]:
     """Return the pieces of ``evaluate`` by labels: two tables are read and matched, and each metric is looked at."""
-    rows = cells_of(options.labels) / 3
+    rows, metrics = cells_of(options.labels) / 3, sum(1.0 if name.startswith("ndcg") else 3.3 for name in names)
     pieces = {f"reading {options.labels}": _reading(options.labels, 0.75)}
     if features is not None:  # a model scores them
         cells = cells_of(features)
@@ -107,15 +137,36 @@ def _reading(path: str, part: float = 1.0) -> Cost:
 
 
 def ranking_scores(path: str) -> dict[str, Cost]:
-    """Return the pieces of ``scores``."""
-    cells = cells_of(path)
-    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * cells}
+    """Return the pieces of ``scores``: of a table whose rows are scores one cell of each row is one."""
+    cells, rows = cells_of(path), rows_of(path)
+    scores = rows if cells <= LONG * rows and path.endswith(".parquet") else cells
+    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * scores}
+
+
+LONG = 6
+"""Columns of a table that is thought to have a row for each score."""
 
 
 def moving(what: str, path: str, each: float) -> dict[str, Cost]:
     """Return the one piece of what reads or writes all of a store: as long as that is large."""
     size = sum(one.stat().st_size for one in Path(f"{path}.parts").rglob("*") if one.is_file())
     return {one_line(what): lambda _: 0.05 + each * size}
+
+
+def putting_together(what: str, logs: Sequence[str]) -> dict[str, Cost]:
+    """Return the one piece of reading comparisons by their ids, of people and of a judge model, and matching them."""
+    rows = sum(map(rows_of, logs))
+    return {one_line(what): lambda _: 0.1 + 3e-6 * rows}
+
+
+def searching(items: int, budget: int) -> dict[str, Cost]:
+    """Return the pieces of ``counterexample``: populations of so many items are searched, by so many programmes."""
+    programmes = min(budget, 6 * 2 ** min(max(items, 2), 6))  # of other numbers none is searched
+    return {
+        "linear programmes": lambda _: 0.003 * programmes,
+        "refining the worst": lambda _: 0.2,
+        "whole votes": lambda _: 0.6,
+    }
 
 
 def looking(file: str) -> dict[str, Cost]:
@@ -138,9 +189,17 @@ def showing(what: str) -> dict[str, Cost]:
     return {what: lambda _: 4.6}
 
 
-def drawing(experiments: Sequence[str]) -> dict[str, Cost]:
-    """Return the pieces of ``reproduce``: how long an experiment takes only its own steps tell; its figure is drawn."""
-    return {what: cost for name in experiments for what, cost in ((name, unknown), (f"drawing {name}", lambda _: 0.8))}
+def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
+    """Return the pieces of ``reproduce``, by the usual seconds of experiments: each is run, and its figure drawn."""
+
+    def lasting(seconds: float | None) -> Cost:
+        return unknown if seconds is None else lambda _: seconds
+
+    return {
+        what: lasting(usual)
+        for name, seconds in experiments.items()
+        for what, usual in ((name, seconds), (f"drawing {name}", 2.6))
+    }
 
 
 def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:

@@ -111,7 +111,7 @@ def evaluate(options: EvaluateOptions) -> None:
     judges = {name: metric(name, options.convention) for name in names}  # wrong names cost no reading
     columns = {"query": options.query, "item": options.item, "score": options.score, "label": options.label}
     rows = (options.features or labels) if kept and fitted else None
-    with Progress(options.quiet, "evaluating", evaluating(options, len(judges), rows)):
+    with Progress(options.quiet, "evaluating", evaluating(options, judges, rows)):
         with stage(f"reading {labels}"):
             judged = read_valued(labels, "label", columns)
         valued = fitted.valued(options) if kept and fitted else _read(options.scores, columns)

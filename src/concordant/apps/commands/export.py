@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.options import ExportOptions
 from concordant.apps.commands.output import put_file
+from concordant.apps.commands.plans import of_card, once_counted
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, is_letor, labelled_like, names_of, read_feature_file
+from concordant.apps.commands.saying import one_line
 from concordant.apps.export.card import model_card
 from concordant.apps.export.export import FORMATS, check_place, exported
 from concordant.apps.export.terms import terms_of
@@ -19,6 +23,7 @@ from concordant.io.read import read_log
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_judged
 from concordant.preferences.preferences import Preferences
+from concordant.progress import Cost, stage
 
 READ = ("log", "held_out", "labels", "features", "held_out_features")
 """Options of the card that name files which are read, and which no output may replace."""
@@ -28,7 +33,8 @@ def export(options: ExportOptions) -> None:
     """Write the model, the card or both; nothing is written before all of it is made."""
     _check(options)
     model = options.model
-    ranker = load_model(model, unsafe_pickle=options.unsafe_load_pickle)
+    with Progress(options.quiet, f"loading {model}", None if options.card is None else of_card(options)):
+        ranker = load_model(model, unsafe_pickle=options.unsafe_load_pickle)
     made: dict[str, bytes] = {}
     if options.output is not None and options.to is not None:
         names = None if options.feature_names is None else [one.strip() for one in options.feature_names.split(",")]
@@ -77,13 +83,15 @@ def _card(ranker: Any, options: ExportOptions) -> str:
     def features(file: str | None) -> Features | None:
         if file is None:
             return None
-        with Progress(options.quiet, f"reading {file}"):
+        with Progress(options.quiet, f"reading {file}"), stage(one_line(f"reading {file}")):
             return read_feature_file(file, options, missing=ranker.missing_, names=names)
 
-    def judgments(log: str | None, rows: Features | None) -> tuple[Preferences | None, Features | None]:
+    def judgments(
+        log: str | None, rows: Features | None, plan: Mapping[str, Cost] | None = None
+    ) -> tuple[Preferences | None, Features | None]:
         if log is None:
             return None, rows
-        with Progress(options.quiet, f"reading {log}"):
+        with Progress(options.quiet, f"reading {log}", plan):
             reading = read_log(log, **asked_of(options))
         if reading.rejects:
             options.say("log", f"{log}: skipped: {reading.report()}")
@@ -92,13 +100,16 @@ def _card(ranker: Any, options: ExportOptions) -> str:
 
     whole = features(options.features)
     learned, rows = judgments(options.log, whole)
-    held_out, held_rows = judgments(options.held_out, features(options.held_out_features) or whole)
+    later = None if learned is None else once_counted(of_card(options), counts_of(learned))
+    held_out, held_rows = judgments(options.held_out, features(options.held_out_features) or whole, later)
     labels = None
     if options.labels is not None:
         if not is_letor(options.labels):
             raise UsageError(f"--labels {options.labels} is no LETOR file: lines such as 2 qid:7 1:0.5 2:3 # item")
-        labels = read_judged(options.labels, missing="raise" if ranker.missing_ == "raise" else "keep")
-    with Progress(options.quiet, "writing the card" if learned is None or not options.audit else "auditing"):
+        missing = "raise" if ranker.missing_ == "raise" else "keep"
+        with Progress(options.quiet, f"reading {options.labels}"), stage(one_line(f"reading {options.labels}")):
+            labels = read_judged(options.labels, missing=missing)
+    with Progress(options.quiet, "writing the card" if learned is None or not options.audit else "auditing", later):
         return model_card(
             options.model,
             judgments=learned,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from concordant.apps.commands.fit_options import FitOptions
+from concordant.apps.commands.fit_options import OF_ONE, FitOptions
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import Matched, Valued, click_options, match, read_valued
@@ -128,10 +128,6 @@ def fit(options: FitOptions) -> None:
     elif hasattr(ranker, "cv_"):
         with beside_the_result():
             put_table(ranker.curve())
-
-
-OF_ONE = ("regressor", "regressor_options", "monotone", "loss", "phi", "gain", "ridge")
-"""Options that name one of the scorers that graded labels are fitted by."""
 
 
 def _best(features: Features, labels: Any, options: FitOptions) -> Any:

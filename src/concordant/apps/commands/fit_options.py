@@ -23,6 +23,9 @@ from concordant.apps.commands.shared_options import (
 from concordant.losses.names import SURROGATES
 from concordant.ranking.names import STRUCTURES
 
+OF_ONE = ("regressor", "regressor_options", "monotone", "loss", "phi", "gain", "ridge")
+"""Options that name one of the scorers that graded labels are fitted by."""
+
 
 class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     """Learn a scoring function of item features from the preferences in LOG and keep it in a directory.

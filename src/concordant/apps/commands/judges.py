@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
+from concordant.apps.commands.durations import putting_together
 from concordant.apps.commands.given import worded
 from concordant.apps.commands.judges_options import JudgesOptions
 from concordant.apps.commands.output import check_output, print_csv, show_table, write
@@ -156,7 +157,8 @@ def put_together(
     theirs, _ = looked_at(judge, asked)
 
     def read(way: dict[str, Any]) -> tuple[Reading, PredictionPowered]:
-        with Progress(options.quiet, f"putting people and {judge} together"):
+        what = f"putting people and {judge} together"
+        with Progress(options.quiet, what, putting_together(what, (options.log, judge))):
             people, model = (read_log(name, **way) for name in (options.log, judge))
             level = options.level
             return people, prediction_powered(people.preferences, model.preferences, level=level, these=these)

@@ -8,14 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from concordant.apps.commands.durations import READING, cells_of, unknown
+from concordant.apps.commands.durations import READING, cells_of, features_of, size_of, unknown
+from concordant.apps.commands.fit_options import OF_ONE
+from concordant.apps.commands.reading_log import is_letor
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
-from concordant.ranking.intervals import CHEAP, FEWEST
+from concordant.ranking.intervals import CHEAP, DEAR, FEWEST
 from concordant.ranking.lack_of_fit import FIRST, SIGNED, THEN
 from concordant.ranking.moving import DRAWN
 from concordant.ranking.over_time import TOGETHER, WORK
+from concordant.ranking.rank_intervals import AT_ONCE
 from concordant.ranking.structures import STRUCTURES
 
 Known = Mapping[str, float]
@@ -62,9 +65,29 @@ def _signs(k: Known) -> float:
     return float(3e-8 * k["queries"] * drawn + 1.3e-9 * _power(k, 3))
 
 
+def _judgments(k: Known) -> float:
+    """All judgments, alike ones too; before they are counted the rows."""
+    return k.get("judgments", k.get("rows", k["distinct"]))
+
+
+def _as_one(k: Known) -> Known:
+    """What is known of all queries as one, where all have the same items."""
+    size = k["nodes"] / max(k["queries"], 1.0)
+    return {**k, "queries": 1.0, "nodes": size, "power 2": size**2, "power 3": size**3}
+
+
 def _several(k: Known) -> bool:
     """Whether queries are ranked some at a time, which says how long the others take."""
     return k["distinct"] > SMALL and k["queries"] > 1
+
+
+DREW = {"log-odds": 3.2e-7, "eigenvector": 4.5e-7, "thurstone-mosteller": 4e-7, "kemeny": 1e-6}
+"""Seconds of a bootstrap replicate for each distinct judgment, of the structures of which it is not 2.4e-7."""
+
+
+def _few_or_many(dense: float, k: Known, each: float) -> float:
+    """What systems of equations of the items cost: as their third power, of many items as the judgments."""
+    return min(dense * _power(k, 3), each * k["distinct"])
 
 
 def _rank(options: Any) -> dict[str, Cost]:
@@ -75,30 +98,45 @@ def _rank(options: Any) -> dict[str, Cost]:
     usual = sure and not asked and member is not None and member.curvature is None and member.reads != "exposures"
 
     def drawn(k: Known) -> float:
-        affordable = max(FEWEST, CHEAP / max(k["distinct"] * member.dearness, 1)) if usual and member else 0.0
+        work = min(k["distinct"], AT_ONCE) * (member.dearness if member else 1.0)
+        affordable = max(FEWEST, CHEAP / max(work, 1.0)) if usual and work * FEWEST <= DEAR else 0.0
         return float(options.replicates if asked else min(affordable, options.replicates))
 
+    chosen = options.structure or "bradley-terry"
+    apart = bool(options.covariates or options.home)  # each judgment by itself, not each pair
+    luce, shown = chosen == "plackett-luce", member is not None and member.reads == "exposures"
+
+    def judged(k: Known) -> float:  # lists are taken as such, not as the pairs that they make
+        return k.get("rows", k["distinct"]) if luce else k["distinct"]
+
     def scores(k: Known) -> float:
-        return 0.02 + 2e-8 * k["distinct"] + 1.6e-10 * _power(k, 3)
+        each = 1.2e-6 if apart else 1.9e-6 if luce else 1e-7 if shown else 2e-8
+        return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 5e-7)
 
     def intervals(k: Known) -> float:
-        return (sure and not drawn(k)) * (0.03 + 8e-8 * k["distinct"] + 8e-11 * _power(k, 3) + _sandwich(k))
+        each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 1e-7 if shown else 8e-8
+        each += 6e-7 * (options.half_life is not None)
+        found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
+        return (sure and not drawn(k)) * found
 
     def replicates(k: Known) -> float:
-        each = 2.4e-7 if options.structure not in (None, "bradley-terry") else 7e-8 if "entries" in k else 0.0
+        each = DREW.get(chosen, 2.4e-7) if chosen != "bradley-terry" else 7e-8 if "entries" in k else 0.0
         one = 7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + 7e-8 * k["clusters"]
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        return 0.03 + (2e-7 if "entries" in k else 4e-8) * k["distinct"] + _signs(k)
+        each = 7e-7 * (options.half_life is not None) + apart * (1.5e-6 + 5e-6 * bool(k["clusters"]))
+        return 0.03 + (each + (2e-7 if "entries" in k else 4e-8)) * k["distinct"] + _signs(k)
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
 
     def whole(k: Known) -> float:
-        each = 0.05 + 1e-6 * k["distinct"] + 1e-10 * _power(k, 3)
-        apart = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
-        return each + apart + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
+        if shown or luce:
+            return 0.05 + (1.4e-5 if luce else 2e-7) * judged(k)
+        each = 0.05 + 1e-6 * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
+        beside = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
+        return each + beside + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
 
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if _several(k) else cost(k)
@@ -193,27 +231,36 @@ def of_boards(options: Any, other: float) -> dict[str, Cost]:
     return pieces | {"the other board": again, "comparing": comparing}
 
 
-def _audit(options: Any) -> dict[str, Cost]:
-    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise."""
+def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
+    """An audit: of many queries block by block, else its cycles, its best order, its losses, and what is noise.
+
+    ``together``: all queries as one, as if each had the same items.
+    """
     drawn = options.replicates
     parts: dict[str, Cost] = {
         "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3),
         "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3),
         "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
-        "held-out judgments": lambda k: bool(drawn) * (0.15 + 1e-6 * _power(k, 3)),
+        "held-out judgments": lambda k: (
+            bool(drawn) * (0.15 + 1e-6 * _power(k, 3) + 5e-6 * k["distinct"] * ("entries" in k))
+        ),
         "sampling noise": lambda k: drawn * (2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])),
         "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
     }
 
     def whole(k: Known) -> float:
-        each = 9e-4 * k["queries"] + 3.8e-5 * _power(k, 2) if drawn else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
+        each = (
+            6e-4 * k["queries"] + 2.6e-5 * _power(k, 2) + 1.3e-5 * _judgments(k)
+            if drawn
+            else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
+        )
         return 0.5 + each if several(k) else 0.0
 
     def several(k: Known) -> bool:
-        return k["queries"] > 1 and k["distinct"] > FEW
+        return k["queries"] > 1 and k["distinct"] > FEW and not together
 
     def alone(cost: Cost) -> Cost:
-        return lambda k: 0.0 if several(k) else cost(k)
+        return lambda k: 0.0 if several(k) else cost(_as_one(k) if together else k)
 
     output = str(getattr(options, "output", None) or "")
 
@@ -221,33 +268,104 @@ def _audit(options: Any) -> dict[str, Cost]:
         return (2.2e-4 if output.lower().endswith(".json") else 1e-5) * k["queries"] + 2e-4 * k["queries"] * bool(drawn)
 
     found = {name: alone(cost) for name, cost in parts.items()} | {"auditing queries": whole}
+    if getattr(options, "fragility", False):  # each cluster and each item is left out once, about
+        found = {"fragility": lambda k: (k["clusters"] + k["nodes"]) * (1e-3 + 1e-7 * k["distinct"])} | found
     return found | ({one_line(f"writing {output}"): writing} if output else {})
 
 
 def _report(options: Any) -> dict[str, Cost]:
-    """The audit, which is most of it, and the rest of the page."""
-    parts = _audit(SimpleNamespace(replicates=200 if options.audit else 0))
-    return (parts if options.audit else {}) | {"writing the page": lambda k: 0.2 + 1e-6 * k["distinct"]}
+    """A scorer, rankings of all queries together and of each, the audit of both, and the rest of the page."""
+    parts = _audit(SimpleNamespace(replicates=200)) if options.audit else {}
+    pooled = _audit(SimpleNamespace(replicates=200), together=True) if options.audit else {}
+    scorer = options.features is not None or options.model is not None
+
+    def ranking(k: Known) -> float:
+        each = 0.1 + 4e-7 * k["distinct"] + 3e-10 * _power(k, 3) + 1e-3 * k["queries"] + _sandwich(k) + _signs(k)
+        return (2.0 * each + 4e-6 * _judgments(k)) if k["queries"] > 1 else each
+
+    def axioms(k: Known) -> float:
+        programs = 6e-8 * _programs(k) if scorer else 0.0
+        return programs + (0.4 + 1.1e-5 * k["distinct"] if scorer or options.scores else 0.0)
+
+    def agreement(k: Known) -> float:
+        return (0.1 + 2e-6 * k["distinct"]) * bool(k["clusters"] or options.group)
+
+    def moving(k: Known) -> float:
+        if not options.time:
+            return 0.0
+        given = SimpleNamespace(prior=None, drift=None, ties=options.ties, statistics=False, paths=None)
+        return sum(cost(k) for name, cost in _moving(given).items() if name != "ranking at one time")
+
+    before: dict[str, Cost] = {
+        "scorer and its risk": lambda k: scorer * (0.4 + 3.6e-4 * k["distinct"] ** 0.73 + 8.5e-6 * k["distinct"]),
+        "rankings": ranking,
+    }
+    after: dict[str, Cost] = {
+        "axioms of the scorer": axioms,
+        "agreement of those who judged": agreement,
+        "rankings over time": moving,
+        "rankings over time > prior and drift": lambda k: 0.7 * moving(k),
+        "risk of leaving pairs open": lambda k: 0.2 + 3e-6 * k["distinct"],
+        "writing the page": lambda k: 0.2 + 2e-7 * k["distinct"],
+    }
+    return before | {name: _both(pooled[name], cost) for name, cost in parts.items()} | after
+
+
+def _both(one: Cost, other: Cost) -> Cost:
+    return lambda k: one(k) * (k["queries"] > 1) + other(k)
+
+
+FOREIGN = {"random-forest": 1.2e-4, "hist-gradient-boosting": 1e-5, "network": 4e-6, "lightgbm": 5e-6, "xgboost": 7e-6}
+"""Seconds of fitting a regressor for each number of its table, about: a forest's trees are as many as rows."""
+KINKED = ("ranksvm", "margin-based")
+"""Losses whose margin functions have a kink, which takes longer."""
 
 
 def _fit(options: Any) -> dict[str, Cost]:
     """A scorer: what is chosen, fold by fold, what it is tested against, and the fit to all judgments."""
+    if options.kind == "labels" or (options.kind is None and is_letor(options.log)):
+        return _fit_labels(options)
     cells = cells_of(options.features or options.log)
-    pieces: dict[str, Cost] = {f"reading {options.features}": lambda _: 0.1 + 2e-8 * cells} if options.features else {}
+    pieces: dict[str, Cost] = {f"reading {options.features}": features_of(options.features)} if options.features else {}
     pieces |= READING
     if options.start is not None:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
-    chosen = options.structure is not None or options.order != "auto" or options.gain is not None
     if options.regressor == "boosted":
         return pieces | {"learning": lambda k: 0.5 + 4e-6 * k["distinct"] + 4.5e-6 * cells}
     if options.loss not in (None, "gain-regression"):
-        return pieces | {"learning": lambda k: 0.05 + 1e-6 * k["distinct"]}
-    if chosen:
-        pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
+        each = 3e-5 if options.loss == "leximax-copeland" else 3e-6 if options.loss in KINKED else 1e-6
+        steps = 4e-5 * (options.steps or 100_000) * (options.solver == "stochastic")
+        return pieces | {"learning": lambda k: 0.05 + steps + each * k["distinct"]}
+    if options.structure is not None or options.order != "auto" or options.gain is not None:
+        chosen = options.order == "auto" or "auto" in (options.ridge, options.c0, options.score_scale)
+        drawn = isinstance(options.order, int)  # a fit of each subset
+        if chosen:
+            pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
+        each = 8.5e-5 if options.structure not in (None, "log-odds") else 1e-5
+        subsets = each * (options.subsets or 32) * drawn
+        if not chosen:
+            pieces |= {"aggregating": lambda k: 0.1 + 2e-7 * k["distinct"] + subsets * k["queries"]}
     else:
         pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 3.6e-4 * k["distinct"] ** 0.73}
         pieces |= {"gate: folds": lambda k: 0.3 + 8.5e-6 * k["distinct"]}
+    if options.regressor in FOREIGN:
+        pieces |= {"fitting the regressor": lambda _: 0.1 + FOREIGN[options.regressor] * cells}
     return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
+
+
+def _fit_labels(options: Any) -> dict[str, Cost]:
+    """A scorer of graded labels: of the kinds that are tried the best, or the one that was asked for."""
+    both = features_of(options.log), (features_of(options.features) if options.features else (lambda _: 0.0))
+    cells = cells_of(options.features or options.log)
+    pieces: dict[str, Cost] = {one_line(f"reading {options.log}"): lambda k: sum(cost(k) for cost in both)}
+    trees = 4.0 + 5e-6 * cells
+    if not options.gave(*OF_ONE):
+        parts = 2.4 * trees
+        pieces |= {"choosing the scorer: parts": lambda _: parts}
+        pieces |= {"fitting the best scorer": lambda k: trees * k.get("best", 1.0)}
+        return pieces | {"agreement with the judgments": lambda _: 0.05 + 1e-6 * cells}
+    one = trees if options.regressor == "boosted" else 0.2 + FOREIGN.get(options.regressor, 7e-7) * cells
+    return pieces | {"learning": lambda _: one + 0.05 + 1e-6 * cells}
 
 
 def _camps(options: Any) -> dict[str, Cost]:
@@ -315,6 +433,53 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     },
 }
 """What a command does once its log is read."""
+
+
+def of_card(options: Any) -> dict[str, Cost]:
+    """The pieces of a model card: what it reads, how well the model agrees with that, and the audit of the judgments.
+
+    Held-out judgments, before they are counted, take as long beside those learned from as their file is large.
+    """
+
+    def reading(file: str | None) -> dict[str, Cost]:
+        return {} if file is None else {one_line(f"reading {file}"): features_of(file)}
+
+    def agreement(k: Known) -> float:
+        return 0.1 + 5e-7 * k["distinct"]
+
+    pieces: dict[str, Cost] = reading(options.features) | (READING if options.log is not None else {})
+    pieces |= reading(options.held_out_features)
+    if options.held_out is not None:
+        other = size_of(options.held_out) / max(size_of(options.log or options.held_out), 1.0)
+        pieces[HELD_OUT] = lambda k: other * sum(cost(k) for cost in READING.values())
+        pieces["agreement with held-out judgments"] = lambda k: other * agreement(k)
+    pieces |= reading(options.labels)
+    if options.labels is not None:
+        rows = size_of(options.labels) / 350
+        pieces["metrics of the labels"] = lambda _: 0.05 + 1e-6 * rows
+    if options.log is None:
+        return pieces
+    audit = _audit(SimpleNamespace(replicates=200)) if options.audit else {}
+    return pieces | {"agreement with the judgments": agreement} | audit
+
+
+HELD_OUT = "the held-out judgments"
+"""The piece of a plan that stands for reading a second log."""
+
+
+def once_counted(pieces: Mapping[str, Cost], known: Known) -> dict[str, Cost]:
+    """What is to come of a card once the judgments it learned from are counted: another log, counted next, tells less.
+
+    That log is read as the first was.
+    """
+
+    def fixed(seconds: float) -> Cost:
+        return lambda _: seconds
+
+    over = {*READING, HELD_OUT}
+    later = {name: cost for name, cost in pieces.items() if name not in over and not name.startswith("reading ")}
+    counted = {name: fixed(cost(known)) for name, cost in later.items()}
+    return (READING | counted | {HELD_OUT: fixed(0.0)}) if HELD_OUT in pieces else counted
 
 
 def plan_of(options: Any) -> dict[str, Cost]:

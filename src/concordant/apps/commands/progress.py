@@ -50,7 +50,7 @@ class Progress:
         self._ended = threading.Event()
         self._inside = ExitStack()
 
-    def __enter__(self) -> Callable[[int, int], None] | None:
+    def __enter__(self) -> Callable[[float, float], None] | None:
         if not self.shown:
             return None
         whole = _whole()

@@ -26,22 +26,25 @@ def reproduce(options: ReproduceOptions) -> None:
     chosen = list(EXPERIMENTS.values()) if name is None else [experiment(name)]
     options.settle(reads_data=any(each.data for each in chosen))
     if device != "cpu" and not (name is not None and chosen[0].devices):
-        able = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
-        raise UsageError(f"--device {device}: only {able} computes elsewhere than on the cpu; name it")
+        who = " and ".join(each.name for each in EXPERIMENTS.values() if each.devices)
+        raise UsageError(f"--device {device}: only {who} computes elsewhere than on the cpu; name it")
     if whole_seed(seed) < 0:
         raise UsageError(f"--seed must be at least 0, not {seed}")
     folder, root = output_folder(options.output), None if data is None else Path(data)
     if root is not None and not root.is_dir():
         raise InputError(f"--data {data} is not a folder")
     failed: list[str] = []
-    plan = drawing([each.name for each in chosen]) if all(each.even for each in chosen) else {}
+    setting = Setting(root, options.quick, seed, device=device, output=folder)
+    able = [each for each in chosen if not each.needs or any(found(need, root) for need in each.needs)]
+    plan = drawing({each.name: each.usual(setting) for each in able})
     for each in chosen:
-        if each.needs and not any(found(need, root) for need in each.needs):
+        if each not in able:
             if name is not None:
                 find(each.needs[0], root)
             say("note", f"{each.name} is left out: no data set {' or '.join(each.needs)}")
             continue
-        failed += _run(each, Setting(root, options.quick, seed, device=device, output=folder), folder, options, plan)
+        failed += _run(each, setting, folder, options, plan)
+        plan = {}  # it is that of all
     if failed:
         raise ConcordantError(failed[0])
 

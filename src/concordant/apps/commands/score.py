@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from concordant.apps.commands.abstaining import careful, said_of
-from concordant.apps.commands.durations import scoring
+from concordant.apps.commands.durations import scoring, streaming
 from concordant.apps.commands.options import ScoreOptions
 from concordant.apps.commands.output import as_csv, check_output, put_table, write, write_parts
 from concordant.apps.commands.progress import Progress
@@ -63,7 +63,8 @@ def score(options: ScoreOptions) -> None:
     if options.stream is None:
         options.settle(streamable=locate(options.features).format in FORMATS)
     names = names_of(ranker)
-    with Progress(options.quiet, "choosing when to abstain"):
+    plan = scoring(options)
+    with Progress(options.quiet, "choosing when to abstain", plan if options.abstain is not None else None):
         abstaining = careful(ranker, options, names)
     beside = isinstance(ranker, FoundScorer)
     if beside and options.stream:
@@ -76,7 +77,7 @@ def score(options: ScoreOptions) -> None:
             raise UsageError(f"{options.features}: abstention needs the features in memory (--in-memory)")
         _score_stream(ranker, file, options)
         return
-    with Progress(options.quiet, "scoring", scoring(options)):
+    with Progress(options.quiet, "scoring", plan if options.abstain is None else None):
         with stage(f"reading {options.features}"):
             features = read_feature_file(options.features, options, missing=ranker.missing_, names=names)
         with stage("scores"):
@@ -93,7 +94,7 @@ def score(options: ScoreOptions) -> None:
 
 def _score_stream(ranker: Any, file: FeatureFile, options: ScoreOptions) -> None:
     options.say("log", f"{options.features}: streamed from disk, {gigabytes(file)}")
-    with Progress(options.quiet, "scoring"):
+    with Progress(options.quiet, "scoring", streaming(options.features)):
         with stage("looking for rows that repeat"):
             refuse_repeats(file)
         with stage("scores"):

@@ -25,6 +25,7 @@ from concordant.learning.rankers.per_query import QueryRankers
 from concordant.learning.scikit import check_is_fitted
 from concordant.losses.metrics.metrics import metric, summarise
 from concordant.preferences.preferences import Preferences
+from concordant.progress import stage
 
 METRICS = ("ndcg@10", "map", "err@10")
 
@@ -234,12 +235,15 @@ def model_card(
     names |= dict(called or {})
     figures: list[Figure] = []
     if labels is not None:
-        figures += figures_of_labels(fitted, labels, names["labels"])
+        with stage("metrics of the labels"):
+            figures += figures_of_labels(fitted, labels, names["labels"])
     if held_out is not None:
         rows = features if held_out_features is None else held_out_features
-        figures += figures_of_judgments(inner, rows, held_out, names["held_out"], unseen=True)
+        with stage("agreement with held-out judgments"):
+            figures += figures_of_judgments(inner, rows, held_out, names["held_out"], unseen=True)
     if judgments is not None and features is not None:
-        figures += figures_of_judgments(inner, features, judgments, names["judgments"], unseen=False)
+        with stage("agreement with the judgments"):
+            figures += figures_of_judgments(inner, features, judgments, names["judgments"], unseen=False)
     found = audit if isinstance(audit, Audit) else None
     if audit is True and judgments is not None:
         found = audit_of(judgments)

@@ -405,9 +405,11 @@ def report(
         raise Idle("column", "it names who judged, and neither annotators nor clusters say so")
     known = ReportInputs(prefs, _pairs(prefs))
     with stage("making the report", 6, even=False) as advance:
-        known.learned = learned(prefs, features, model, seed=seed)
+        with stage("scorer and its risk"):
+            known.learned = learned(prefs, features, model, seed=seed)
         advance()
-        known.groups = query_groups(prefs, structure, how)
+        with stage("rankings"):
+            known.groups = query_groups(prefs, structure, how)
         advance()
         if not audit:
             known.absent |= dict.fromkeys(("audit", "axioms"), "left out on request")
@@ -416,9 +418,11 @@ def report(
         else:
             _audits(known, level=level, seed=seed, ask=ask)
             if known.audits:
-                known.axioms = axioms_of(prefs, known.learned, features, scores, level=level, seed=seed)
+                with stage("axioms of the scorer"):
+                    known.axioms = axioms_of(prefs, known.learned, features, scores, level=level, seed=seed)
         advance(2)
-        known.annotators = _agreement(known, annotators, column, structure, how)
+        with stage("agreement of those who judged"):
+            known.annotators = _agreement(known, annotators, column, structure, how)
         if model_judges:
             known.models = models_beside(model_judges)
         else:
@@ -426,12 +430,14 @@ def report(
             known.absent["models"] = Note("no judge model", text, judge=Setting("model_judge"))
         if isinstance(prefs, Comparisons) and prefs.time is not None:
             try:
-                known.paths = over_time(prefs, level, ties)
+                with stage("rankings over time"):
+                    known.paths = over_time(prefs, level, ties)
             except ConcordantError as problem:
                 known.absent["paths"] = worded(problem)
         advance()
-        if known.learned.coverage is None and "coverage" not in known.learned.absent:
-            known.learned.coverage = _without_scorer(known, structure, seed)
+        with stage("risk of leaving pairs open"):
+            if known.learned.coverage is None and "coverage" not in known.learned.absent:
+                known.learned.coverage = _without_scorer(known, structure, seed)
         _only_if_it_matters(known)
         advance()
     settings = Settings(title, command, {"structure": structure, **how, "ask": ask})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,8 @@ from concordant.apps.reproduction.digits import (
     digits_runs,
     distances,
 )
-from concordant.apps.reproduction.digits_chosen import LabelledPairs, set_by_predicted_error, unseen_scores
-from concordant.apps.reproduction.outcome import SOURCES, Outcome, Row, Setting, find, found
+from concordant.apps.reproduction.digits_chosen import FOLDS, LabelledPairs, set_by_predicted_error, unseen_scores
+from concordant.apps.reproduction.outcome import SOURCES, Efforts, Outcome, Row, Setting, find, found
 from concordant.errors import ConcordantError, counted
 
 GAMMAS = (0.0, 0.3, 0.5, 0.7, 0.9)
@@ -299,19 +300,25 @@ def run(setting: Setting) -> Outcome:
     )
 
 
+NETWORK, DISTANCES, JUDGED = 0.0045, 0.2, 0.5
+"""Seconds of a step of a network, of all distances by a norm, of a run judged by them, about."""
+
+
 def _digits(setting: Setting) -> tuple[list[Measured], str, str, list[Row]]:
     """Shares of near pairs as near to the paper's as whole distances allow, never above; a note; the identity.
 
     Last, abstention on the near pairs of predicted error above the cost, by run.
     """
-    runs = digits_runs(
-        runs=1 if setting.quick else RUNS, quick=setting.quick, seed=setting.seed, progress=setting.progress
-    )
-    steps = QUICK_STEPS if setting.quick else STEPS
-    unseen = [unseen_scores(*each.learned, steps=steps, seed=each.seed) for each in runs]
+    number, steps = (1, QUICK_STEPS) if setting.quick else (RUNS, STEPS)
+    network = NETWORK * steps
+    told = Efforts(setting, number * (1 + FOLDS) * network + 2 * (DISTANCES + number * JUDGED))
+    trained = partial(told.done, network)
+    runs = digits_runs(runs=number, quick=setting.quick, seed=setting.seed, told=trained)
+    unseen = [unseen_scores(*each.learned, steps=steps, seed=each.seed, told=trained) for each in runs]
     out, off, chosen = [], 0.0, list[Row]()
     for norm, name in {"inf": "digits, ℓ∞", "2": "digits, ℓ2"}.items():
         every = distances(norm)
+        told.done(DISTANCES)
         levels = [0, None, *(every.level_of(share) for share in SHARES[2:])]
         used = [at for at in levels if at is not None]
         gammas = [None if at is None else (at if norm == "inf" else at**0.5) / PIXEL for at in levels]
@@ -321,7 +328,9 @@ def _digits(setting: Setting) -> tuple[list[Measured], str, str, list[Row]]:
                 loss = judged.losses(used, cost, norm)
                 off = max(off, *(abs(counts.loss(at, cost) - value) for at, value in zip(used, loss, strict=True)))
         out.append(measured)
+        told.done(0.5 * JUDGED * number)
         chosen += _chosen(measured, runs, unseen, norm)
+        told.done(0.5 * JUDGED * number)
     note = (
         f"Digits of scikit-learn: {TRAIN:,} images train, the other {len(runs[0].label)} are judged, "
         f"{counted(len(runs), 'divisions')} at random; 64 pixels in [0, 1], one hidden layer of {HIDDEN} ReLU, "

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.metrics import summarise
 from concordant.losses.metrics.ndcg import ndcg
@@ -49,6 +49,8 @@ class _World:
     """Of (preferences, order, subsets, seed): shape (runs, 3)."""
     excess: Callable[[Floats], Floats]
     """Risk less the Bayes risk, of shape (runs,)."""
+    efforts: tuple[float, ...]
+    """Milliseconds of a run, about, of each of NUMBERS."""
 
 
 # -- Theorem 3's graphs, pairwise loss ----------------------------------------------------------------------------
@@ -115,8 +117,15 @@ def _ndcg_excess(scores: Floats) -> Floats:
 
 
 POPULATIONS = (
-    _World("theorem 3", "Theorem 3's graphs, pairwise loss", THEOREM, _from_difference_graphs, _pairwise_excess),
-    _World("uneven", "uneven comparisons, NDCG", UNEVEN, _from_log_odds, _ndcg_excess),
+    _World(
+        "theorem 3",
+        "Theorem 3's graphs, pairwise loss",
+        THEOREM,
+        _from_difference_graphs,
+        _pairwise_excess,
+        (14, 8, 54, 40, 60, 220),
+    ),
+    _World("uneven", "uneven comparisons, NDCG", UNEVEN, _from_log_odds, _ndcg_excess, (0.9, 0.9, 1.4, 4, 9, 26)),
 )
 
 
@@ -125,11 +134,12 @@ def run(setting: Setting) -> Outcome:
     numbers = NUMBERS[:3] if setting.quick else NUMBERS
     runs = 50 if setting.quick else RUNS
     rows: list[Row] = []
+    told = Efforts(setting, runs * sum(sum(world.efforts[: len(numbers)]) for world in POPULATIONS))
     for place, world in enumerate(POPULATIONS):
-        for step, n in enumerate(numbers):
+        for n, effort in zip(numbers, world.efforts, strict=False):
             prefs = _sample(world, n, runs, np.random.default_rng([setting.seed, place, n]))
             rows += _methods(world, prefs, n, setting.seed)
-            setting.progress(place * len(numbers) + step + 1, len(POPULATIONS) * len(numbers))
+            told.done(runs * effort)
     return Outcome(
         "consistency",
         "AoS Theorem 4: excess risk as judgments grow",

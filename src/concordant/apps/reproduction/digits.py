@@ -189,11 +189,10 @@ class JudgedDigits:
         return np.asarray(pairwise_abstention_loss(self.score, X, self.label, gamma=gamma, cost=cost, norm=norm))
 
 
-def digits_runs(*, runs: int, quick: bool, seed: int, progress: Callable[[int, int], None]) -> list[JudgedDigits]:
-    """Train a network on 1,000 images in each of ``runs`` random divisions and score the others."""
+def digits_runs(*, runs: int, quick: bool, seed: int, told: Callable[[], object]) -> list[JudgedDigits]:
+    """Train a network on 1,000 images in each of ``runs`` random divisions and score the others; ``told`` of each."""
     whole, label = _digits()
     found = []
-    progress(0, runs)
     for number in range(runs):
         order = np.random.default_rng([seed, number]).permutation(len(label))
         train, test = order[:TRAIN], order[TRAIN:]
@@ -206,7 +205,7 @@ def digits_runs(*, runs: int, quick: bool, seed: int, progress: Callable[[int, i
                 whole[test], label[test], net.score(whole[test] / PIXEL), (whole[train], label[train]), seed + number
             )
         )
-        progress(number + 1, runs)
+        told()
     return found
 
 

@@ -6,7 +6,7 @@ are. Their error is predicted from the difference of their scores, by networks t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +71,9 @@ class ChosenSet:
     """Misranked pairs outside the set, and c for each within, over all pairs."""
 
 
-def unseen_scores(whole: Ints, label: Ints, *, steps: int, seed: int) -> list[tuple[NDArray[np.intp], Floats]]:
+def unseen_scores(
+    whole: Ints, label: Ints, *, steps: int, seed: int, told: Callable[[], object] = lambda: None
+) -> list[tuple[NDArray[np.intp], Floats]]:
     """Score each fifth of the images by a network that learned from the others: its images and their scores."""
     part = np.random.default_rng([seed, FOLDS]).permutation(len(label)) % FOLDS
     found = []
@@ -80,6 +82,7 @@ def unseen_scores(whole: Ints, label: Ints, *, steps: int, seed: int) -> list[tu
         rest = np.flatnonzero(part != fold)
         net = train_small(whole[rest] / PIXEL, label[rest], hidden=HIDDEN, ridge=RIDGE, steps=steps, seed=seed)
         found.append((here, net.score(whole[here] / PIXEL)))
+        told()
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from concordant.apps.reproduction import abstention, consistency, fig2, fig3, fig4, images, table1
-from concordant.apps.reproduction.outcome import Outcome, Setting
+from concordant.apps.reproduction.outcome import SOURCES, Outcome, Setting, found
 from concordant.errors import UsageError, did_you_mean
 
 
@@ -23,18 +23,26 @@ class Experiment:
     """Whether it reads data of a folder, where they are there."""
     devices: bool = False
     """Whether it can compute elsewhere than on the CPU."""
-    even: bool = False
-    """Whether its steps take about equal times, and little follows them."""
+    seconds: tuple[float, float] = (0.0, 0.0)
+    """What it usually takes with ``quick`` and without."""
+
+    def usual(self, setting: Setting) -> float | None:
+        """Seconds that it usually takes; None where only its steps tell: on all of MSLR-WEB10K, and with CIFAR-10."""
+        lists = found("mslr", setting.data) if "mslr" in self.needs else None
+        whole = lists is not None and not (lists / SOURCES["mslr"][0][0]).is_file()
+        images = self.devices and setting.data is not None and found(abstention.SET, setting.data) is not None
+        trained = images and (setting.quick or setting.device != "cpu")
+        return None if whole or trained else self.seconds[0 if setting.quick else 1]
 
 
 _ALL = (
-    Experiment("table1", ("ml-100k",), table1.run, even=True),
-    Experiment("fig2", ("mslr", "mq2008"), fig2.run, even=True),
-    Experiment("fig3", ("mslr", "mq2008"), fig3.run),
-    Experiment("fig4", ("mslr", "mq2008"), fig4.run, even=True),
-    Experiment("images", ("mslr", "mq2008"), images.run, even=True),
-    Experiment("consistency", (), consistency.run, data=False),
-    Experiment("abstention", (), abstention.run, devices=True),
+    Experiment("table1", ("ml-100k",), table1.run, seconds=(26.0, 1000.0)),
+    Experiment("fig2", ("mslr", "mq2008"), fig2.run, seconds=(18.0, 240.0)),
+    Experiment("fig3", ("mslr", "mq2008"), fig3.run, seconds=(60.0, 1700.0)),
+    Experiment("fig4", ("mslr", "mq2008"), fig4.run, seconds=(3.0, 20.0)),
+    Experiment("images", ("mslr", "mq2008"), images.run, seconds=(18.0, 160.0)),
+    Experiment("consistency", (), consistency.run, data=False, seconds=(3.5, 40.0)),
+    Experiment("abstention", (), abstention.run, devices=True, seconds=(6.0, 53.0)),
 )
 EXPERIMENTS: Mapping[str, Experiment] = MappingProxyType({each.name: each for each in _ALL})
 

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from concordant.apps.reproduction.data import TITLES, GradedLists, read_graded
 from concordant.apps.reproduction.fitting import GAIN
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, found
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.solvers.sampled import Regression
 from concordant.learning.solvers.stochastic import stochastic_fit
@@ -42,13 +42,12 @@ def run(setting: Setting) -> Outcome:
     points = np.arange(0, steps + 1, EVERY)
     table: dict[tuple[int, int], Floats] = {}
     effort = [1 + (k == K) for _, k in settings]  # subsets of middling size take longest
-    done, whole = 0, sum(effort) * runs
+    told = Efforts(setting, float(sum(effort) * runs))
     for (n, k), each in zip(settings, effort, strict=True):
         curves = []
         for number in range(runs):
             curves.append(gaps(lists, n, k, points, float(scale), (setting.seed, number)))
-            done += each
-            setting.progress(done, whole)
+            told.done(each)
         table[n, k] = np.array(curves)
     summary = _summary(table, points)
     return Outcome(

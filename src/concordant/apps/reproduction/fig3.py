@@ -6,7 +6,9 @@ way, and the second again at the paper's number of comparisons.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from concordant.apps.reproduction.fig3_many import QUERIES, Found, ManyQueries, 
 from concordant.apps.reproduction.fig3_many import choose as choose_many
 from concordant.apps.reproduction.fig3_stochastic import RIDGE, STEPS, stochastic_risks
 from concordant.apps.reproduction.fitting import equations, limit_targets
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, found
 from concordant.losses.metrics.metrics import Comparison, compare
 
 PER_QUERY = (20, 40, 80, 160, 320, 640)
@@ -50,50 +52,47 @@ BESIDE = (LOGISTIC, UNTUNED, BT, INFORMED, *ON_DRAWS.values())
 """Methods that are no order k with c₀ and β chosen."""
 
 
-class _Progress:
-    def __init__(self, setting: Setting, total: int) -> None:
-        self._setting, self._total, self._done = setting, total, 0
-
-    def step(self, number: int = 1) -> None:
-        self._done += number
-        self._setting.progress(self._done, self._total)
-
-
 def run(setting: Setting) -> Outcome:
     """Run the experiment on the sets that are there."""
     sets = [read_graded(name, setting.data) for name in DATA if found(name, setting.data)]
     runs, few, pilots, repeated = (3, 2, 2, 2) if setting.quick else (RUNS, FEW_RUNS, PILOTS, MANY_RUNS)
     steps = STEPS // 10 if setting.quick else STEPS
     plan = [(lists, each) for lists in sets for each in _sizes(lists, setting.quick)]
-    progress = _Progress(
-        setting, sum(runs + _pilots(each, pilots) + (few + repeated) * (each <= PAPER) for _, each in plan)
+    efforts = [_Effort.of(lists, each, steps, setting.quick) for lists, each in plan]
+    told = Efforts(
+        setting,
+        sum(
+            one.pilot * _pilots(each, pilots)
+            + one.run * runs
+            + (one.stochastic * few + one.many * (repeated + CHOOSING)) * (each <= PAPER)
+            for one, (_, each) in zip(efforts, plan, strict=True)
+        ),
     )
     curves: list[Row] = []
     singles: list[Row] = []
-    for lists, each in plan:
+    for effort, (lists, each) in zip(efforts, plan, strict=True):
         seeds = [setting.seed, 0, each]
         draws = [_drawn(lists, each, [*seeds, number]) for number in range(_pilots(each, pilots))]
-        chosen = choose(lists, draws, orders_of(each, ORDERS), setting.seed)
-        progress.step(len(draws))
+        chosen = choose(lists, draws, orders_of(each, ORDERS), setting.seed, told.part_of(effort.pilot))
         tables: dict[str, list[dict[str, float]]] = {CONVERGED: [], STOCHASTIC: [], MANY: []}
         for number in range(runs):
             prefs = _drawn(lists, each, [setting.seed, 1, each, number])
             tables[CONVERGED].append(fitted_risks(lists, prefs, chosen, number))
-            progress.step()
+            told.done(effort.run)
             if each <= PAPER and number < few:
                 tables[STOCHASTIC].append(
                     stochastic_risks(lists, prefs, orders_of(each, FEW_ORDERS), steps, setting.seed + number)
                 )
-                progress.step()
+                told.done(effort.stochastic)
         known: dict[str, Chosen | Found | None] = {CONVERGED: chosen, STOCHASTIC: None, MANY: None}
-        if each <= PAPER:
-            if len(lists) < FULL:
-                many = ManyQueries.of(lists, QUERIES // 10 if setting.quick else QUERIES)
-                known[MANY] = settled = choose_many(many, each, setting.seed)
-                for number in range(repeated):
-                    rng = np.random.default_rng([setting.seed, 3, each, number])
-                    tables[MANY].append(many_risks(many, each, settled, rng))
-            progress.step(repeated)
+        if each <= PAPER and len(lists) < FULL:
+            many = ManyQueries.of(lists, QUERIES // 10 if setting.quick else QUERIES)
+            known[MANY] = settled = choose_many(many, each, setting.seed)
+            told.done(effort.many * CHOOSING)
+            for number in range(repeated):
+                rng = np.random.default_rng([setting.seed, 3, each, number])
+                tables[MANY].append(many_risks(many, each, settled, rng))
+                told.done(effort.many)
         for panel, table in tables.items():
             singles += [
                 {"data": lists.name, "panel": panel, "per query": each, "run": number + 1, "method": name, "risk": risk}
@@ -135,6 +134,31 @@ def run(setting: Setting) -> Outcome:
             f"from 0, their mean, ridge {RIDGE:g}, c₀ = ½, β = 1. Differences are paired, with 95% intervals over runs."
         ],
     )
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """Seconds of a step of each kind, about, of so many comparisons a query."""
+
+    pilot: float
+    run: float
+    stochastic: float
+    many: float
+
+    @classmethod
+    def of(cls, lists: GradedLists, per_query: int, steps: int, quick: bool) -> _Effort:
+        documents, width = lists.X.shape
+        size = documents / len(lists)
+        pairs = max(0.5 * size * (size - 1), 1.0)
+        distinct = -len(lists) * pairs * math.expm1(-per_query / pairs)
+        pilot = (1.25e-6 * documents + 1.76e-6 * distinct) * width
+        queries = 0 if len(lists) >= FULL else QUERIES // 10 if quick else QUERIES
+        many = queries * (5e-6 * size + 2e-6 * per_query)
+        return cls(pilot, 0.1 + 0.17 * pilot, 0.1 + steps * (1e-4 + 1.5e-6 * width), many)
+
+
+CHOOSING = 2.0
+"""How many times as long as a run the choice takes before the runs of the paper's number of comparisons."""
 
 
 def _sizes(lists: GradedLists, quick: bool) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,8 +63,14 @@ def orders_of(per_query: int, orders: Sequence[int]) -> list[int | str]:
     return [*(k for k in orders if k < per_query), ALL]
 
 
-def choose(lists: GradedLists, draws: Sequence[Comparisons], orders: Sequence[int | str], seed: int) -> Chosen:
-    """Choose every setting by the mean risk of held-out queries on these draws.
+def choose(
+    lists: GradedLists,
+    draws: Sequence[Comparisons],
+    orders: Sequence[int | str],
+    seed: int,
+    told: Callable[[float], None] = lambda _: None,
+) -> Chosen:
+    """Choose every setting by the mean risk of held-out queries on these draws; ``told`` hears of each half of one.
 
     The ridge of each method is one of RIDGES. c₀ and β are chosen for complete aggregation and serve every order. For
     pairwise logistic and complete aggregation the choice by the training queries on the same draws is made, too.
@@ -83,6 +89,7 @@ def choose(lists: GradedLists, draws: Sequence[Comparisons], orders: Sequence[in
         judged.add(ALL, held.risk(fit.theta))
         judged.add(ON_DRAWS[ALL], risks(lists, fit.theta(everyone)))
         firsts.append(first.known)
+        told(0.5)
     at = judged.best(LOGISTIC)
     ridge = {name: RIDGES[judged.best(name)] for name in (LOGISTIC, ON_DRAWS[LOGISTIC])}
     c0, scale = {UNTUNED: C0}, {UNTUNED: 1.0}
@@ -100,6 +107,7 @@ def choose(lists: GradedLists, draws: Sequence[Comparisons], orders: Sequence[in
             judged.add("orders", held.risk(_Least(lists, prefs, targets).theta))
         judged.add(BT, held.risk(_Least(lists, prefs, likelihood_targets(lists, prefs)).theta))
         judged.add(INFORMED, held.risk(_Informed(lists, prefs, known, at).theta))
+        told(0.5)
     if partial:
         best = judged.table("orders").argmin(axis=0)
         ridge |= {str(k): RIDGES[int(place)] for k, place in zip(partial, best, strict=True)}

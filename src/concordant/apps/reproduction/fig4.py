@@ -9,7 +9,7 @@ import numpy as np
 
 from concordant.apps.reproduction.data import TITLES, read_graded
 from concordant.apps.reproduction.fitting import equations, order_targets, risks
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, found
 from concordant.losses.metrics.metrics import compare
 
 DATA = ("mslr", "mq2008")
@@ -25,7 +25,7 @@ def run(setting: Setting) -> Outcome:
     sets = [read_graded(name, setting.data) for name in DATA if found(name, setting.data)]
     runs = 4 if setting.quick else RUNS
     rows: list[Row] = []
-    done, whole = 0, runs * sum(len(lists.X) for lists in sets)
+    told = Efforts(setting, float(runs * sum(len(lists.X) for lists in sets)))
     for lists in sets:
         table = []
         for number in range(runs):
@@ -33,8 +33,7 @@ def run(setting: Setting) -> Outcome:
             prefs = lists.draw(PER_QUERY * len(lists), rng)
             fitted = equations(lists, order_targets(prefs, [K], SUBSETS, int(rng.integers(1 << 31))), prefs)
             table.append(risks(lists, np.column_stack([fitted.solve(ridge).theta for ridge in RIDGES])))
-            done += len(lists.X)
-            setting.progress(done, whole)
+            told.done(len(lists.X))
         for ridge, column in zip(RIDGES, np.array(table).T, strict=True):
             found_ = compare(column, np.zeros(runs))
             rows.append({"data": TITLES[lists.name], "ridge": f"{ridge:g}", "risk": found_.mean,

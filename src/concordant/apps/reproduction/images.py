@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.apps.reproduction.data import TITLES, GradedLists, read_graded
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, found
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, found
 from concordant.learning.solvers.edges import fit_edges
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.losses.metrics.metrics import compare
@@ -86,13 +86,12 @@ def run(setting: Setting) -> Outcome:
     queries, runs = (20, 2) if setting.quick else (QUERIES, RUNS)
     lists = lists.some(np.sort(np.argsort(-lists.size, kind="stable")[:queries]))
     rows: list[Row] = []
-    done, whole = 0, sum(EFFORT) * (runs + 1)
+    told = Efforts(setting, float(sum(EFFORT) * (runs + 1)))
     for effort, each in zip(EFFORT, PER_QUERY, strict=True):
         values: list[Floats] = []
         for number in range(runs + 1):
             values.append(_one_run(lists, each, np.random.default_rng([setting.seed, 6, each, number])))
-            done += effort
-            setting.progress(done, whole)
+            told.done(effort)
         rows += _rows(each, values[0], np.mean(values[1:], axis=0))
     return Outcome(
         "images",

@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 DPI = 150
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(done: float, total: float) -> None:
     """Report to nobody."""
 
 
@@ -29,12 +29,29 @@ class Setting:
     quick: bool = False
     """Few runs on less data: minutes become seconds."""
     seed: int = 0
-    progress: Callable[[int, int], None] = _silent
-    """Called with the steps done and their number."""
+    progress: Callable[[float, float], None] = _silent
+    """Called with what is done and the whole, whose unit takes the same time; first with 0, once data are read."""
     device: str = "cpu"
     """Where networks are trained."""
     output: Path | None = None
     """Folder for what long work keeps to go on from."""
+
+
+class Efforts:
+    """How far an experiment is, in what its steps take beside each other."""
+
+    def __init__(self, setting: Setting, total: float) -> None:
+        self._setting, self._total, self._done = setting, total, 0.0
+        setting.progress(0.0, total)
+
+    def done(self, effort: float) -> None:
+        """Say that so much more is done."""
+        self._done += effort
+        self._setting.progress(min(self._done, self._total), self._total)
+
+    def part_of(self, effort: float) -> Callable[[float], None]:
+        """Return what says that a share of an effort is done."""
+        return lambda share: self.done(share * effort)
 
 
 @dataclass(frozen=True)

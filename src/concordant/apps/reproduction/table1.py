@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.reproduction.outcome import Outcome, Row, Setting, find
+from concordant.apps.reproduction.outcome import Efforts, Outcome, Row, Setting, find
 from concordant.errors import InputError
 from concordant.io.log.disk import check_regular
 from concordant.learning.solvers.edges import fit_edges
@@ -220,10 +220,10 @@ def run(setting: Setting) -> Outcome:
     runs = 2 if setting.quick else RUNS
     sizes = SIZES[:2] if setting.quick else SIZES
     rows: list[Row] = []
-    setting.progress(0, runs)
+    fits = [(own, n, loss) for own in (True, False) for n in sizes for loss in LOSSES]
+    told = Efforts(setting, runs * sum(_effort(*each) for each in fits))
     for number in range(runs):
-        rows += _one_run(ratings, number, sizes, setting.seed)
-        setting.progress(number + 1, runs)
+        rows += _one_run(ratings, number, sizes, setting.seed, told)
     chosen = [row for row in rows if row["chosen"]]
     summary, curves = _summary(chosen, sizes), _curves(rows, sizes)
     return Outcome(
@@ -286,7 +286,14 @@ def _edge_weights(X: Floats, pairs: Pairs, phi: str, ridge: float) -> Floats:
     return fit_edges(X, objective, ridge=2 * ridge, rows=nodes, tolerance=TOLERANCE).theta
 
 
-def _one_run(ratings: Ratings, number: int, sizes: Sequence[int], seed: int) -> Iterator[Row]:
+def _effort(own: bool, n: int, loss: str) -> float:
+    """Fits of n pairs take as long as they are many and large; those of the linear loss are one system each."""
+    fits = len(COMMON if own else _of_means(loss))
+    features = 160_000 if (n, loss) == (SIZES[0], LOSSES[0]) else 0  # made before the first fit
+    return fits * (n if loss != "linear" else 0.1 * n) + features
+
+
+def _one_run(ratings: Ratings, number: int, sizes: Sequence[int], seed: int, told: Efforts) -> Iterator[Row]:
     """One division into folds: test on fold t, validate on the next, train on the other three."""
     division, test = divmod(number, FOLDS)
     fold = np.random.default_rng([seed, division]).permutation(len(ratings.rating)) % FOLDS
@@ -306,6 +313,7 @@ def _one_run(ratings: Ratings, number: int, sizes: Sequence[int], seed: int) -> 
                 scores = [X @ fit(X, pairs, ridge) for ridge in ridges]
                 held_out = [validated.loss(score) for score in scores]
                 losses = [tested.loss(score) for score in scores]
+                told.done(_effort(own, n, loss))
                 for name in (PRINTED,) if own else (LEFT_OUT, MEANS):
                     most = np.inf if name == MEANS else COMMON[-1] * (1 + 1e-9)
                     able = sum(ridge <= most for ridge in ridges)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from concordant.progress import know, listener
 PIECES, ROWS = 16, 4096
 """Pieces of a log that are looked at, and rows of each."""
 BYTES = 1 << 18
-"""Bytes of a piece of a text file, at most."""
+"""Bytes of a piece of a text file, at most; of a packed one of its beginning."""
+GZIP = 31
+"""What zlib calls a stream with the header of gzip."""
 SIDES = ("winner", "loser"), ("left", "right"), ("item",)
 """Roles whose columns name items."""
 
@@ -97,17 +100,18 @@ def _keys(table: pa.Table, columns: Sequence[str]) -> set[tuple[object, ...]]:
 def _looked(log: Log, columns: Sequence[str]) -> tuple[int, list[pa.Table]]:
     """Return how many rows there are, about, and those of some pieces from all over the log."""
     paths = list(log.paths)
-    if log.gzipped or log.array or not paths or log.format not in ("parquet", "csv", "tsv", "json"):
+    if log.array or not paths or log.format not in ("parquet", "csv", "tsv", "json"):
         return 0, []
     some = paths[:: -(-len(paths) // PIECES)]
     if log.format == "parquet":
         rows = sum(pq.read_metadata(path).num_rows for path in paths)
         return rows, [one for path in some for one in _of_parquet(path, columns, -(-PIECES // len(some)))]
-    pieces, size = [], 0
+    pieces, size = [], 0.0
     for path in some:
-        for text in _texts(path, -(-PIECES // len(some))):
+        texts, share = (_unzipped if log.gzipped else _texts)(path, -(-PIECES // len(some)))
+        for text in texts:
             pieces.append(_rows(io.BytesIO(text), log, columns))
-            size += len(text)
+            size += share * len(text)
     return round(sum(path.stat().st_size for path in paths) * sum(map(len, pieces)) / max(size, 1)), pieces
 
 
@@ -134,8 +138,19 @@ def _of_parquet(path: Path, columns: Sequence[str], number: int) -> list[pa.Tabl
     return [one for one in found if len(one) == ROWS] or found
 
 
-def _texts(path: Path, number: int) -> list[bytes]:
-    """Return whole lines from some places of a file."""
+def _unzipped(path: Path, number: int) -> tuple[list[bytes], float]:
+    """Return whole lines of the beginning of a packed file, in pieces, and how many bytes of it hold one of theirs."""
+    with path.open("rb") as file:
+        packed = file.read(BYTES)
+    text = zlib.decompressobj(wbits=GZIP).decompress(packed)
+    lines = text.splitlines(keepends=True)[1:-1]
+    each = max(min(len(lines) // number, ROWS), 1)
+    found = [b"".join(lines[place : place + each]) for place in range(0, min(len(lines), number * each), each)]
+    return found, len(packed) / max(len(text), 1)
+
+
+def _texts(path: Path, number: int) -> tuple[list[bytes], float]:
+    """Return whole lines from some places of a file, and how many bytes of it hold one of theirs: one."""
     size, found = path.stat().st_size, []
     with path.open("rb") as file:
         for place in range(number):
@@ -143,4 +158,4 @@ def _texts(path: Path, number: int) -> list[bytes]:
             file.readline()  # the header, or what is left of a line
             lines = file.read(min(BYTES, size // number)).splitlines(keepends=True)[:-1]
             found.append(b"".join(lines[:ROWS]))
-    return [one for one in found if one]
+    return [one for one in found if one], 1.0

@@ -18,7 +18,7 @@ from concordant.learning.rankers.target import Target
 from concordant.learning.scikit import clone
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.notes import Note
-from concordant.progress import steps
+from concordant.progress import clock, know, stage, steps
 
 Floats = NDArray[np.float64]
 FOLDS = 3
@@ -85,14 +85,17 @@ def best_of(
     looked = min(folds, -(-HELD * folds // queries)) if queries >= 2 * folds else 0
     dealt = np.random.default_rng(seed).permutation(queries) % folds
     found: list[list[Floats]] = [[] for _ in names]
+    seconds = [0.0] * len(names)
     for part in steps("choosing the scorer: parts", range(looked)):
         held = (dealt == part)[features.query]
         for place, name in enumerate(names):
+            began = clock()
             try:
                 trained = clone(rankers[name]).fit(features.take(~held), values[~held])
             except InputError:  # it cannot learn from these queries, as where each has a single label
                 found[place].append(np.full(len(np.unique(np.asarray(features.query)[held])), -np.inf))
                 continue
+            seconds[place] += clock() - began
             rest = features.take(held)
             order = np.argsort(np.asarray(rest.query), kind="stable")
             _, owner = np.unique(np.asarray(rest.query)[order], return_inverse=True)
@@ -104,7 +107,9 @@ def best_of(
     told = ~np.isnan(rates).any(axis=0)
     means = [float(rate[told].mean()) if told.any() else -np.inf for rate in rates]
     best = int(np.argmax(means))  # the first, where nothing tells
-    ranker: Ranker = clone(rankers[names[best]]).fit(features, values)
+    know(best=seconds[best] / max(sum(seconds), 1e-9) if looked else 0.05)
+    with stage("fitting the best scorer"):
+        ranker: Ranker = clone(rankers[names[best]]).fit(features, values)
     errors = [_error(rate[told] - rates[best][told]) if np.isfinite(mean) else None for rate, mean in zip(rates, means)]
     ranker.status_["family"] = [
         {"name": name, "mean": mean if np.isfinite(mean) else None, "standard_error": error, "chosen": place == best}

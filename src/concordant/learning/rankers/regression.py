@@ -22,6 +22,7 @@ from concordant.learning.solvers.sparse_least_squares import SparseEquations
 from concordant.losses.gains import GAINS, Gain, best_value, inverse_discount
 from concordant.losses.metrics.conventions import gain_of
 from concordant.preferences.notes import Note
+from concordant.progress import stage
 
 Floats = NDArray[np.float64]
 FOLDS = 3
@@ -68,10 +69,11 @@ class RegressionRanker(LinearRanker):
         """
         Z = columns.matrix
         given = told_categories(self.regressor, training.features.categories)
-        held = held_out(given, Z, training, regression, target, parts_of)
-        rows, owner = Z[regression.rows], regression.owner
-        limited = held.stop is not None
-        found = fit_regressor(held.regressor, rows, regression.target, regression.weight, owner, limited=limited)
+        with stage("fitting the regressor"):
+            held = held_out(given, Z, training, regression, target, parts_of)
+            rows, owner = Z[regression.rows], regression.owner
+            limited = held.stop is not None
+            found = fit_regressor(held.regressor, rows, regression.target, regression.weight, owner, limited=limited)
         scorer = regression.scorer
         if scorer is not None and (codes := list(training.features.categories)):
             scorer = scorer.copy()
