@@ -83,9 +83,18 @@ def votes(
 
 
 def lists(
-    kind: str, sizes: dict[str, tuple[int, int]], *, people: int = 0, ties: bool = False, most: int = 4
+    kind: str,
+    sizes: dict[str, tuple[int, int]],
+    *,
+    people: int = 0,
+    ties: bool = False,
+    most: int = 4,
+    clicks: int = 1,
 ) -> tuple[Table, Table]:
-    """Rankings, choices or ratings of queries of so many items and lists of 1 to ``most`` items, and the features."""
+    """Rankings, choices, ratings or clicks of queries of so many items and lists, and the features.
+
+    A list has 1 to ``most`` items, of which up to ``clicks`` are clicked.
+    """
     rng = np.random.default_rng(sum(rows for _, rows in sizes.values()))
     value = {"orders": "rank", "ratings": "rating"}.get(kind, "clicked")
     log: Table = {name: [] for name in ("query", "session" if value == "clicked" else "judgment", "item", value)}
@@ -106,7 +115,7 @@ def lists(
             columns = {"query": [query] * len(some), "item": [f"i{c}" for c in some], value: said[value].tolist()}
             columns |= {"position": [*range(1, len(some) + 1)]}
             if kind == "selections":
-                clicked = np.flatnonzero(rng.random(len(some)) < 1 / (1 + np.exp(-score[some])))[:1]
+                clicked = np.flatnonzero(rng.random(len(some)) < 1 / (1 + np.exp(-score[some])))[:clicks]
                 columns["clicked"] = [int(place in clicked) for place in range(len(some))]
             columns |= {"judgment": [number] * len(some), "session": [number] * len(some)}
             columns |= {"person": [f"a{number * 7 % max(people, 1)}"] * len(some)}
@@ -180,6 +189,27 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "clicks by choices": (
         lists("selections", {"large": (9, 300), "p": (5, 60)}),
         {"structure": "plackett-luce", "order": [40, "all"], "target": "ndcg@3"},
+        ("large",),
+    ),
+    "clicks by pairs": (lists("selections", {**SMALL, "large": (9, 300)}), {"target": "pairwise"}, ("large",)),
+    "clicks of people by pairs": (
+        lists("selections", {"large": (9, 300), "larger": (8, 320), **SMALL}, people=40),
+        {"target": "pairwise", "order": [20, "all"]},
+        ("large", "larger"),
+    ),
+    "informed clicks by pairs": (
+        lists("selections", {**SMALL, "large": (9, 300)}, people=20),
+        {"target": "pairwise", "informed": True},
+        ("large",),
+    ),
+    "informed clicks of one query by pairs": (
+        lists("selections", {"large": (9, 300)}),
+        {"target": "pairwise", "informed": True},
+        ("large",),
+    ),
+    "several clicks by pairs": (
+        lists("selections", {"large": (9, 300), "p": (5, 60)}, clicks=3),
+        {"target": "pairwise", "structure": "log-odds", "order": "all", "split": "queries", "folds": 2},
         ("large",),
     ),
     "rankings": (lists("orders", {"large": (9, 300)}), {}, ("large",)),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_features import FeatureFrame
 from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
-from concordant.apps.spark.learning_judged import list_losses
+from concordant.apps.spark.learning_judged import losses_together
 from concordant.apps.spark.learning_numbers import SampledSums
 from concordant.apps.spark.learning_parts import Both, Parts, dividing, named
 from concordant.apps.spark.learning_passes import (
@@ -450,13 +450,14 @@ class Choosing:
             }
             strength = {part: one["held mass"] / one["held"] for part, one in found.items() if one["held"]}
             seed, keys = self.ranker.seed, dict[Split, NDArray[np.uint64]]()
-            if clusters and self.target.of_lists:
+            together = not self.target.adds_up(self.kind)
+            if clusters and together:
                 found = self.held.sums(HeldClusters(tuple(one.split for one in trials), seed))
                 keys = {split: each.values for split, each in found.items()}
             sums = self.held.sums(Losses(tuple(trials), self.target, seed, clusters, strength, keys))
-            if self.divided and self.target.of_lists:
+            if self.divided and together:
                 of_query = self.slices, self.divided, self.totals
-                sums += list_losses(self.target, self.kind, *of_query, trials, seed, keys)
+                sums += losses_together(self.target, self.kind, *of_query, trials, seed, keys)
             return sums
 
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:

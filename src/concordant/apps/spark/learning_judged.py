@@ -1,26 +1,31 @@
-"""A query that no task can hold, judged by whole lists: the structure of what folds hold out, from sums over slices.
+"""A query that no task can hold, judged by what is no sum over its judgments: by whole lists, or by pairs of clicks.
 
-A loss of lists reads the scores of all held-out judgments together, and its error those without each of ten parts.
+A loss of lists reads the scores of all held-out judgments together. Pairs of clicks are between lists: who was clicked
+in one stands against who was passed over in another, so their strength follows from how often each item was clicked and
+passed over in all of them, less what stands so within one list. The error of either is from what is left without each
+of ten parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.learning_held import HELD, Held, HeldFrame, Split, Sums, Which
+from concordant.apps.spark.learning_held import HELD, Held, HeldFrame, Split, Sums
 from concordant.apps.spark.learning_parts import scores_of_parts
 from concordant.apps.spark.learning_passes import Losses, Trial, narrow, products_of
 from concordant.apps.spark.learning_slices import Begins, begins, first_cards, of_winners
+from concordant.learning.rankers.disagreement import BetweenLists
 from concordant.learning.rankers.target import PARTS, ListLoss, Target, part_of_clusters
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal_part, dealt_cards, label_keys
 
 Floats = NDArray[np.float64]
+Out = tuple[str, Split, int]
+"""(HELD, split, part): what a fold holds out, without a part of it, −1: none."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -79,6 +84,22 @@ def _sizes(held: Held) -> Sums:
 
 
 @dataclass(frozen=True)
+class _Between:
+    """Clicks and passes of each item in parts of what folds hold out, and what of that stands within one list."""
+
+    parts: Sequence[Out]
+    thetas: Mapping[Split, Floats]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for which in self.parts:
+            scores = products_of(held, self.thetas[which[1]])
+            between = BetweenLists.of(held.part(which), scores)
+            found[held.at.query, which] = between
+        return found
+
+
+@dataclass(frozen=True)
 class _Scorers:
     """Scores of the items of divided queries by linear scorers."""
 
@@ -91,6 +112,19 @@ class _Scorers:
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Verdict:
+    """What scorers lost by a part of what a fold holds out, times its weight, and what judges there."""
+
+    lost: Floats
+    weight: float
+    edges: int
+
+    @classmethod
+    def by(cls, judge: ListLoss, scores: Floats) -> _Verdict:
+        return cls(Losses.lost(judge, scores).sum(axis=0), float(judge.weight.sum()), judge.edges)
+
+
 def dealt_parts(
     slices: HeldFrame, splits: Sequence[Split], seed: int, keys: Mapping[Split, NDArray[np.uint64]]
 ) -> HeldFrame:
@@ -102,7 +136,7 @@ def dealt_parts(
     return slices.changed(_Dealing(distinct, {split: begins(cards[split]) for split in splits}, seed, {}))
 
 
-def list_losses(
+def losses_together(
     target: Target,
     kind: str,
     slices: HeldFrame,
@@ -122,34 +156,64 @@ def list_losses(
         for query, about in divided.items():
             held = [(trial, int(totals["divided", query, trial.split]["held"])) for trial in trials]
             held = [(trial, number) for trial, number in held if number]
-            parts: dict[Which, int] = {}
+            parts: dict[Out, int] = {}
             for trial, number in held:
                 parts[HELD, trial.split, -1] = number
                 if not trial.by_query:
                     left = number - sizes[query, trial.split]
                     parts |= {(HELD, trial.split, part): int(left[part]) for part in range(PARTS)}
-            how: Any = (about, target.structure_of(kind), kind, {})
-            scores = scores_of_parts(dealt.some(about["buckets"]), parts, *how) if parts else {}
-            nodes = Ragged(np.array([0, about["items"]]))
-            judges = {
-                which: ListLoss.of_scores(target, kind, nodes, scores[which], np.array([float(number)]))
-                for which, number in parts.items()
-            }
+            if not parts:
+                continue
+            some = dealt.some(about["buckets"])
+            if target.of_lists:
+                own = {trial.split: scorers[query, trial.split] for trial, _ in held}
+                verdicts = _of_lists(target, kind, some, about, parts, own)
+            else:
+                verdicts = _of_pairs(some, query, parts, {trial.split: trial.thetas for trial, _ in held}, scorers)
             for trial, _ in held:
-                found += _of_query(query, trial, judges, scorers[query, trial.split])
+                found += _of_query(query, trial, verdicts)
         return found
     finally:
         if dealt is not slices:
             dealt.forget()
 
 
-def _of_query(query: int, trial: Trial, judges: Mapping[Which, ListLoss], scores: Floats) -> Sums:
-    split, judge = trial.split, judges[HELD, trial.split, -1]
-    lost, weight = Losses.lost(judge, scores).sum(axis=0), float(judge.weight.sum())
-    found = Sums({(split, "lost"): lost, (split, "weight"): weight, (split, "edges"): judge.edges})
+def _of_lists(
+    target: Target,
+    kind: str,
+    slices: HeldFrame,
+    about: Sums,
+    parts: Mapping[Out, int],
+    scores: Mapping[Split, Floats],
+) -> dict[Out, _Verdict]:
+    """By whole lists; ``scores``: of the items of a query by the scorers of each fold."""
+    made = scores_of_parts(slices, parts, about, target.structure_of(kind), kind, {})
+    nodes, found = Ragged(np.array([0, about["items"]])), dict[Out, _Verdict]()
+    for which, number in parts.items():
+        judge = ListLoss.of_scores(target, kind, nodes, made[which], np.array([float(number)]))
+        found[which] = _Verdict.by(judge, scores[which[1]])
+    return found
+
+
+def _of_pairs(
+    slices: HeldFrame, query: int, parts: Mapping[Out, int], thetas: Mapping[Split, Floats], scorers: Sums
+) -> dict[Out, _Verdict]:
+    """By pairs of clicks."""
+    made, found = slices.sums(_Between([*parts], thetas)), dict[Out, _Verdict]()
+    for which, number in parts.items():
+        total, wrong = made[query, which].strength(scorers[query, which[1]])
+        weight = float(number) if total > 0 else 0.0
+        found[which] = _Verdict(weight * wrong / total if total > 0 else 0.0 * wrong, weight, int(total > 0))
+    return found
+
+
+def _of_query(query: int, trial: Trial, verdicts: Mapping[Out, _Verdict]) -> Sums:
+    split = trial.split
+    whole = verdicts[HELD, split, -1]
+    found = Sums({(split, "lost"): whole.lost, (split, "weight"): whole.weight, (split, "edges"): whole.edges})
     if trial.by_query:
-        return found + Sums({("divided", query, split): Sums(lost=lost, weight=weight)})
-    parts = [judges[HELD, split, part] for part in range(PARTS)]
-    found[split, "parts lost"] = np.array([Losses.lost(part, scores).sum(axis=0) for part in parts])
-    found[split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
+        return found + Sums({("divided", query, split): Sums(lost=whole.lost, weight=whole.weight)})
+    parts = [verdicts[HELD, split, part] for part in range(PARTS)]
+    found[split, "parts lost"] = np.array([part.lost for part in parts])
+    found[split, "parts weight"] = np.array([part.weight for part in parts])
     return found

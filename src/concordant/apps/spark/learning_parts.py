@@ -42,7 +42,6 @@ from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edge_sources import usual_structure
 from concordant.learning.rankers.plans import Plan, Recipe, options_of
-from concordant.learning.rankers.target import Target
 from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
@@ -69,8 +68,7 @@ def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Div
     """
     informed = ranker._informed(kind)
     tried, _, _ = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
-    pairs_of_clicks = kind == "selections" and not Target.of(ranker.target, kind).of_lists  # are no sum over lists
-    if judged.checks.layout.covariates or pairs_of_clicks:
+    if judged.checks.layout.covariates:
         return None
     if informed and ranker.structure_options:
         return None

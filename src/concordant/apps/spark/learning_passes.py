@@ -415,7 +415,7 @@ class Losses:
         found = Sums()
         for trial in self.trials:
             prefs = held.left_out(trial.split)
-            if not len(prefs) or (held.slice is not None and self.target.of_lists):
+            if not len(prefs) or (held.slice is not None and not self.target.adds_up(str(prefs.kind))):
                 continue
             judge = self.target.judge(prefs, np.ones(len(held.start) - 1))
             scores = products_of(held, trial.thetas)
