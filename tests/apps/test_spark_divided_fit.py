@@ -15,6 +15,7 @@ from concordant.errors import InputError, UsageError
 from concordant.io.read import read
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.learning.rankers.validation import reads_below
 from concordant.learning.targets import informed
 from concordant.preferences import sampling
 from concordant.preferences.graphs import Batch
@@ -212,6 +213,38 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"target": "pairwise", "structure": "log-odds", "order": "all", "split": "queries", "folds": 2},
         ("large",),
     ),
+    "several clicks": (lists("selections", {**SMALL, "large": (9, 300)}, clicks=3), {}, ("large",)),
+    "several clicks that tell positions": (
+        lists("selections", {**SMALL, "large": (9, 900)}, clicks=9, most=3),
+        {},
+        ("large",),
+    ),
+    "several clicks of one query": (lists("selections", {"large": (9, 300)}, clicks=3), {}, ("large",)),
+    "several clicks of people": (
+        lists("selections", {**SMALL, "large": (9, 300), "larger": (8, 310)}, clicks=3, people=30),
+        {"target": "ndcg@3"},
+        ("large", "larger"),
+    ),
+    "several clicks, orders": (
+        lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
+        {"structure": "auto", "order": [30, "all"]},
+        ("large",),
+    ),
+    "several clicks, a structure": (
+        lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
+        {"structure": "log-odds", "order": "all", "ridge": [0.1, 1.0]},
+        ("large",),
+    ),
+    "several clicks, propensities": (
+        lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
+        {
+            "structure": "inverse-propensity",
+            "structure_options": {"propensities": [1.0, 0.8, 0.6, 0.5]},
+            "order": "all",
+            "ridge": [0.1, 1.0],
+        },
+        ("large",),
+    ),
     "rankings": (lists("orders", {"large": (9, 300)}), {}, ("large",)),
     "few rankings": (lists("orders", {"large": (6, 150)}, ties=True), {"tau2": 0.5, "ridge": 0.3}, ("large",)),
     "rankings with ties": (lists("orders", {**SMALL, "large": (9, 300)}, ties=True), {}, ("large",)),
@@ -307,7 +340,9 @@ def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
     """What Choosing learns from slices, and the ranker fitted in memory."""
     (log, rows), params, divided = CASES[name]
     prefs = read(log, **whose(log))
-    held, normaliser = here(examined_only(prefs), rows, divided, shares, size)
+    named = params.get("structure", "auto") != "auto"
+    cut = not reads_below(params["structure"] if named else None, prefs)
+    held, normaliser = here(examined_only(prefs) if cut else prefs, rows, divided, shares, size)
     choosing = Choosing(AggregationRanker(**params), str(prefs.kind), held, normaliser)  # type: ignore[arg-type]
     return choosing.learned(None, len(rows["item"])), AggregationRanker(**params).fit(rows, prefs)  # type: ignore[arg-type]
 
@@ -501,12 +536,3 @@ def test_readers_side_by_side_share_passes_and_end_together() -> None:
     with pytest.raises(KeyboardInterrupt):
         side_by_side({"one": reader(1), "two": reader(2)}, broken)
     assert side_by_side({}, passed) == {}
-
-
-def test_several_clicks_of_a_divided_query_are_refused_by_what_they_are() -> None:
-    log, rows = lists("selections", {"large": (9, 300)})
-    log["clicked"] = [1] * len(log["clicked"])
-    held, normaliser = here(examined_only(read(log)), rows, ("large",), 3, 40)
-    ranker = AggregationRanker(structure="plackett-luce", order="all", ridge=[0.1, 1.0])
-    with pytest.raises(UsageError, match="a query is too large for a task: the structure by which err reads"):
-        Choosing(ranker, "selections", held, normaliser).learned(None, len(rows["item"]))  # type: ignore[arg-type]

@@ -334,7 +334,11 @@ def dependent_click(batch: Batch) -> Scores:
     """
     found, left = going_on(batch.prefs), Left.of(batch)
     a, stayed = _settled(batch, left, found)
-    examined = left.examined(stayed)
+    return rates_at(batch, a, left.examined(stayed), found)
+
+
+def rates_at(batch: Batch, a: Floats, examined: Floats, found: GoingOn) -> Scores:
+    """Return what ``dependent_click`` does, given attractions and how often items were examined, by expectation."""
     examined = np.where(examined >= ENOUGH, examined, 0.0)
     scores = rates_of(batch, "dependent-click", a * examined, examined)
     return replace(scores, status=np.full(len(batch), found.status, np.int8))

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.apps.spark.learning_held import HELD, Held, HeldFrame, Split, Sums
-from concordant.apps.spark.learning_parts import scores_of_parts
+from concordant.apps.spark.learning_parts import ClickScores, nobody, scores_of_parts
 from concordant.apps.spark.learning_passes import Losses, Trial, narrow, products_of
 from concordant.apps.spark.learning_slices import Begins, begins, first_cards, of_winners
 from concordant.learning.rankers.disagreement import BetweenLists
 from concordant.learning.rankers.target import PARTS, ListLoss, Target, part_of_clusters
+from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
-from concordant.preferences.sampling import deal_part, dealt_cards, label_keys
+from concordant.preferences.sampling import deal, deal_part, dealt_cards, label_keys
+from concordant.ranking.ranked_lists import examinations, rates_of
+from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
 Out = tuple[str, Split, int]
@@ -58,6 +61,7 @@ class _Cards:
 class _Dealing:
     """Deal what folds hold out into parts, as ``judges_of_parts`` does."""
 
+    splits: Sequence[Split]
     distinct: Sums
     begins: Mapping[Split, Begins]
     seed: int
@@ -66,6 +70,8 @@ class _Dealing:
 
     def __call__(self, held: Held) -> Held:
         prefs = held.prefs
+        if held.slice is None and prefs.clusters is None:
+            return replace(held, parts={split: narrow(self._whole(held, split)) for split in self.splits})
         if prefs.clusters is not None and prefs.cluster is not None:
             part = {split: part_of_clusters(prefs.clusters, self.seed, keys) for split, keys in self.keys.items()}
             mine = {split: each[prefs.cluster] == np.arange(PARTS)[:, None] for split, each in part.items()}
@@ -76,6 +82,14 @@ class _Dealing:
             begin, total = places[at.query, at.number]
             parts[split] = narrow(deal_part(first_cards(held.prefs, cards, begin), even, cards, key, total, PARTS))
         return replace(held, parts=parts)
+
+    def _whole(self, held: Held, split: Split) -> NDArray[np.int64]:
+        """Those of whole queries."""
+        count = held.counts(split)
+        out, rows = held.left_out(split), np.flatnonzero(count)
+        parts = np.zeros((PARTS, len(count)), np.int64)
+        parts[:, rows] = deal(out.start, out.count, label_keys(out.queries, self.seed), PARTS)
+        return parts
 
 
 def _sizes(held: Held) -> Sums:
@@ -96,6 +110,23 @@ class _Between:
             scores = products_of(held, self.thetas[which[1]])
             between = BetweenLists.of(held.part(which), scores)
             found[held.at.query, which] = between
+        return found
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Clicks and examinations of the items of a query in parts of what folds hold out; lists end at their last click.
+
+    By these rates memory reads such lists, whether some have several clicks or not.
+    """
+
+    parts: Sequence[Out]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for which in self.parts:
+            clicks, examined = examinations(Batch.whole(held.part(which)))
+            found[which] = Sums(clicks=clicks, examined=examined)
         return found
 
 
@@ -126,14 +157,18 @@ class _Verdict:
 
 
 def dealt_parts(
-    slices: HeldFrame, splits: Sequence[Split], seed: int, keys: Mapping[Split, NDArray[np.uint64]]
+    held: HeldFrame,
+    slices: HeldFrame | None,
+    splits: Sequence[Split],
+    seed: int,
+    keys: Mapping[Split, NDArray[np.uint64]],
 ) -> HeldFrame:
-    """The slices with what folds hold out in parts; to be freed."""
-    if keys:
-        return slices.changed(_Dealing(Sums(), {}, seed, keys))
+    """What is held with what folds hold out in parts, to be freed; ``slices``: those of queries that are divided."""
+    if keys or slices is None:
+        return held.changed(_Dealing(splits, Sums(), {}, seed, keys))
     distinct = slices.sums(_Distinct(splits))
     cards = slices.sums(_Cards(splits, distinct))
-    return slices.changed(_Dealing(distinct, {split: begins(cards[split]) for split in splits}, seed, {}))
+    return held.changed(_Dealing(splits, distinct, {split: begins(cards[split]) for split in splits}, seed, {}))
 
 
 def losses_together(
@@ -145,10 +180,14 @@ def losses_together(
     trials: Sequence[Trial],
     seed: int,
     keys: Mapping[Split, NDArray[np.uint64]],
+    clicks: ClickScores | None = None,
 ) -> Sums:
-    """What ``Losses`` finds of queries, of those that are divided. Errors: as of ``scores_of_parts``."""
-    apart = [trial.split for trial in trials if not trial.by_query]
-    dealt = dealt_parts(slices, apart, seed, keys) if apart else slices
+    """What ``Losses`` finds of queries, of those that are divided. Errors: as of ``scores_of_parts``.
+
+    ``clicks``: how clicks are read where all of the log tells; what is compared is then dealt into parts already.
+    """
+    apart = [trial.split for trial in trials if _in_parts(trial)]
+    dealt = dealt_parts(slices, slices, apart, seed, keys) if apart and clicks is None else slices
     try:
         sizes = dealt.sums(_sizes) if apart else Sums()
         scorers = slices.sums(_Scorers({trial.split: trial.thetas for trial in trials}))
@@ -159,7 +198,7 @@ def losses_together(
             parts: dict[Out, int] = {}
             for trial, number in held:
                 parts[HELD, trial.split, -1] = number
-                if not trial.by_query:
+                if _in_parts(trial):
                     left = number - sizes[query, trial.split]
                     parts |= {(HELD, trial.split, part): int(left[part]) for part in range(PARTS)}
             if not parts:
@@ -167,7 +206,8 @@ def losses_together(
             some = dealt.some(about["buckets"])
             if target.of_lists:
                 own = {trial.split: scorers[query, trial.split] for trial, _ in held}
-                verdicts = _of_lists(target, kind, some, about, parts, own)
+                made = _list_scores(target, kind, some, query, about, parts, clicks)
+                verdicts = _of_lists(target, kind, about, parts, made, own)
             else:
                 verdicts = _of_pairs(some, query, parts, {trial.split: trial.thetas for trial, _ in held}, scorers)
             for trial, _ in held:
@@ -178,16 +218,37 @@ def losses_together(
             dealt.forget()
 
 
-def _of_lists(
+def _in_parts(trial: Trial) -> bool:
+    return trial.compared and not trial.by_query
+
+
+def _list_scores(
     target: Target,
     kind: str,
     slices: HeldFrame,
+    query: int,
     about: Sums,
     parts: Mapping[Out, int],
+    clicks: ClickScores | None,
+) -> dict[Out, Scores]:
+    """Scores that parts of what folds hold out give to the items of a query."""
+    if clicks is not None:
+        return {which: clicks.scores(query, which) for which in parts}
+    if kind != "selections":
+        return scores_of_parts(slices, parts, about, target.structure_of(kind), kind, {})
+    found, batch = slices.sums(_Rates([*parts])), Batch.whole(nobody(kind, about["items"]))
+    return {which: rates_of(batch, "cascade", *found[which].values()) for which in parts}
+
+
+def _of_lists(
+    target: Target,
+    kind: str,
+    about: Sums,
+    parts: Mapping[Out, int],
+    made: Mapping[Out, Scores],
     scores: Mapping[Split, Floats],
 ) -> dict[Out, _Verdict]:
     """By whole lists; ``scores``: of the items of a query by the scorers of each fold."""
-    made = scores_of_parts(slices, parts, about, target.structure_of(kind), kind, {})
     nodes, found = Ragged(np.array([0, about["items"]])), dict[Out, _Verdict]()
     for which, number in parts.items():
         judge = ListLoss.of_scores(target, kind, nodes, made[which], np.array([float(number)]))
@@ -213,6 +274,8 @@ def _of_query(query: int, trial: Trial, verdicts: Mapping[Out, _Verdict]) -> Sum
     found = Sums({(split, "lost"): whole.lost, (split, "weight"): whole.weight, (split, "edges"): whole.edges})
     if trial.by_query:
         return found + Sums({("divided", query, split): Sums(lost=whole.lost, weight=whole.weight)})
+    if not trial.compared:
+        return found
     parts = [verdicts[HELD, split, part] for part in range(PARTS)]
     found[split, "parts lost"] = np.array([part.lost for part in parts])
     found[split, "parts weight"] = np.array([part.weight for part in parts])

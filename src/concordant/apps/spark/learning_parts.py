@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import label_keys
+from concordant.ranking.click_models import OF_POSITIONS, KnownClicks
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -275,6 +276,16 @@ class Both:
         return sum((frame.sums(work) for frame in self.frames), Sums())
 
 
+class ClickScores(Protocol):
+    """How the clicks of parts of the judgments are read, where all of a log tells."""
+
+    known: dict[Which, KnownClicks]
+
+    def scores(self, query: int, which: Which, structure: str = "") -> Scores:
+        """Of the items of a divided query, by the usual structure of a part or by another."""
+        ...
+
+
 # -- what a fit asks of them -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -287,6 +298,8 @@ class Parts:
     divided: Sums
     kind: str
     recipe: Recipe
+    clicks: ClickScores | None = None
+    """How clicks are read, where all of the log tells."""
 
     def joined(self) -> list[HeldFrame]:
         """Of lists the pairs, all that is said of one in one place; to be freed."""
@@ -335,6 +348,11 @@ class Parts:
         for name in dict.fromkeys(fit[0] for fit in fits if self.divided and surrogate(fit[0]).reads == "scores"):
             some = [(query, fit[1]) for query in self.divided for fit in fits if fit[0] == name]
             parts = {part: int(totals["divided", *part]["judgments"]) for part in some}
+            if self.clicks is not None:
+                for (query, split), number in parts.items():
+                    if number:
+                        found[query, name, split] = self.clicks.scores(query, split), number
+                continue
             plan = Plan(usual_structure(surrogate(name), self.kind), "all", "identity", False)
             made = self.scores(plan, {part: number for part, number in parts.items() if number})
             found |= {(query, name, split): (each, parts[query, split]) for (query, split), each in made.items()}
@@ -357,12 +375,15 @@ class Parts:
         informed, about = aims[0].informed, self.divided[query]
         key = label_keys(Labels.encode([about["query"]])[0], self.recipe.seed)[0]
         prior = {split: options[query, split] for split in own} if informed else {}
-        made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior)
+        known = {} if self.clicks is None else {split: self.clicks.known[split] for split in own}
+        made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior, known)
         return {((query, split), informed, plan): each for (split, plan), each in made.items()}
 
     def scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
         """Scores by the structure of a plan. Errors: as of ``scores_of_parts``."""
         options, structure = options_of_plan(plan, self.recipe), str(plan.structure)
+        if self.clicks is not None and structure in OF_POSITIONS:
+            return {(query, split): self.clicks.scores(query, split, structure) for query, split in parts}
         if structure == "log-odds" and self.kind == "comparisons" and not options and parts:
             return log_odds(self.pairs, tuple(parts))
         found = dict[Part, Scores]()

@@ -1,0 +1,398 @@
+"""Clicks whose lists have several: which model reads them, and what it says of positions, is found of a whole log.
+
+The position-based model is Newton's method in the log-examinations of positions, with the attractions maximised over in
+the tasks; dependent clicks are the moves of expectation–maximisation, which tasks make again from the start or from
+where they are kept. Both are those of memory, for all parts of the judgments side by side, so that a fit asks for a
+pass for each step of all of them. Of a query that is divided the attractions are the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_held import HELD, WHOLE, Held, HeldFrame, Slice, Split, Sums, Which, summed
+from concordant.apps.spark.learning_parts import nobody, side_by_side
+from concordant.apps.spark.shares import CELLS, Tally
+from concordant.apps.spark.splitting import Blocks, together
+from concordant.apps.spark.structure_sums import PLACES
+from concordant.errors import UsageError
+from concordant.learning.rankers.target import PARTS
+from concordant.learning.rankers.validation import reads_below
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.ranking.click_models import (
+    Cells,
+    Examination,
+    KnownClicks,
+    Slopes,
+    attractions,
+    clicked_only,
+    clicks_with_more_below,
+    explored,
+    likelier,
+    linked_positions,
+    numbered,
+    slopes_at,
+)
+from concordant.ranking.dependent_clicks import Climb, GoingOn, Left, Most, Move, Reached, climbed, rates_at
+from concordant.ranking.ranked_lists import examinations, rates_of, several_clicks
+from concordant.ranking.scores import Scores
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+KEPT = 12
+"""Moves that tasks make again in every pass, before they keep where these lead."""
+Part = tuple[int, Which]
+"""A divided query, and some of its judgments."""
+
+
+# -- before anything is brought together ---------------------------------------------------------------------------
+NUMBER = pa.schema([("number", pa.int64())])
+
+
+def _several(prefs: Preferences) -> pa.Table:
+    return pa.table({"number": [several_clicks(prefs)]}, NUMBER)
+
+
+def _several_of(prefs: Preferences) -> Sums:
+    return Sums(number=several_clicks(prefs))
+
+
+def _same(prefs: Preferences) -> Preferences:
+    return prefs
+
+
+def _several_of_large(judged: JudgedQueries, label: Any) -> pa.Table:
+    shares, _, tasks = together(judged, label, _same)
+    try:
+        return pa.table({"number": [summed(shares, _several_of, tasks).get("number", 0)]}, NUMBER)
+    finally:
+        shares.unpersist()
+
+
+def needs_below(structure: Any, judged: JudgedQueries) -> bool:
+    """Whether what stands below the last click of a list is read: a pass over a log of clicks with nothing named."""
+    if judged.kind != "selections" or not (structure is None or structure == "auto"):
+        return reads_below(structure, Preferences.empty())
+    if judged.checks.clicks != "all":
+        return False
+    with judged.explained():
+        found = judged.table(_several, NUMBER, partial(_several_of_large, judged))
+        return bool(sum(found.toArrow()["number"].to_pylist()))
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Counting:
+    """Lists with several clicks, those with more below the last one, and the longest, of parts of the judgments."""
+
+    parts: tuple[Which, ...]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums()
+        for which in self.parts:
+            prefs = held.part(which)
+            longest = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
+            own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=Most(longest))
+            if held.slice is not None:
+                clicks, examined = examinations(Batch.whole(prefs))
+                own["clicks", held.at.query], own["examined", held.at.query] = clicks, examined
+            found[which] = own
+        return found
+
+
+@dataclass(eq=False)
+class _Clicked:
+    """What models of clicks read of some queries, or of a slice of one, by part of the judgments."""
+
+    bucket: int
+    slice: Slice | None
+    left: dict[Which, Left]
+    cells: dict[Which, Cells]
+    """Of items that were clicked; of a slice of all."""
+    climbs: dict[Which, Climb]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Make that of what is held."""
+
+    longest: Mapping[Which, int]
+
+    def __call__(self, held: Held) -> _Clicked:
+        found = _Clicked(held.bucket, held.slice, {}, {}, {})
+        for which, places in self.longest.items():
+            batch = Batch.whole(held.part(which))
+            left, cells = Left.of(batch), replace(Cells.of(batch), places=places)
+            went_on = np.zeros(places)
+            went_on[: len(left.went_on)] = left.went_on[:places]
+            found.left[which] = replace(left, went_on=went_on)
+            found.cells[which] = cells if held.slice is not None else clicked_only(cells)
+            found.climbs[which] = Climb.of(left)
+        return found
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A piece of work for each of some models."""
+
+    works: Mapping[tuple[str, Which], Callable[[_Clicked, Which], Sums]]
+
+    def __call__(self, clicked: _Clicked) -> Sums:
+        return Sums({key: work(clicked, key[1]) for key, work in self.works.items()})
+
+
+def _places(clicked: _Clicked, which: Which) -> Sums:
+    """How often clicks at each place were followed by others, and how often they were the last above something."""
+    left = clicked.left[which]
+    return Sums(went_on=left.went_on, last=left.last)
+
+
+def _linked(clicked: _Clicked, which: Which) -> Sums:
+    """Which positions clicked items link; of a slice the cells."""
+    cells = clicked.cells[which]
+    if clicked.slice is None:
+        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)))
+    key = cells.nodes.owner * PLACES + cells.place
+    return Sums({clicked.slice.query: Tally.of(key, cells.shown, cells.clicked)})
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """The position-based likelihood at some log-examinations."""
+
+    u: Floats
+
+    def __call__(self, clicked: _Clicked, which: Which) -> Sums:
+        return Sums() if clicked.slice is not None else Sums(slopes=slopes_at(clicked.cells[which], self.u)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """The last of some moves, the others made before; from where it starts for the items of divided queries."""
+
+    moves: tuple[Move, ...]
+    points: Mapping[int, Floats]
+
+    def __call__(self, clicked: _Clicked, which: Which) -> Sums:
+        left = clicked.left[which]
+        if clicked.slice is not None:
+            query = clicked.slice.query
+            return Sums({query: left.reached(self.moves[-1].on, self.points[query])})
+        found, climb = dict[str, Any](), copy(clicked.climbs[which])
+        for move in self.moves:
+            found = made(climb, left, move)
+        return Sums(found)
+
+    def without(self, number: int) -> _Moved:
+        """The same where so many moves are kept."""
+        return replace(self, moves=self.moves[number:])
+
+
+def made(climb: Climb, left: Left, move: Move) -> dict[str, Any]:
+    """Make a move where all lists are at hand."""
+    return climb.moved(move, left.reached(move.on, climb.point(move)))
+
+
+@dataclass(frozen=True)
+class _Advancing:
+    """Make some moves and keep where they lead."""
+
+    moves: Mapping[Which, tuple[Move, ...]]
+
+    def __call__(self, clicked: _Clicked) -> _Clicked:
+        if clicked.slice is not None:
+            return clicked
+        climbs = {which: copy(climb) for which, climb in clicked.climbs.items()}
+        for which, moves in self.moves.items():
+            for move in moves:
+                made(climbs[which], clicked.left[which], move)
+        return replace(clicked, climbs=climbs)
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Have parts of the judgments read as all of the log says."""
+
+    known: Mapping[Which, KnownClicks]
+    moves: Mapping[Which, tuple[Move, ...]]
+
+    def __call__(self, held: Held) -> Held:
+        read: dict[Which, KnownClicks] = {}
+        for which, known in self.known.items():
+            going = known.going
+            if going is not None and held.slice is None:
+                left = Left.of(Batch.whole(held.part(which)))
+                climb = Climb.of(left)
+                for move in self.moves[which]:
+                    made(climb, left, move)
+                going = replace(going, attraction=climb.at)
+            read[which] = replace(known, going=going)
+        return replace(held, read=read)
+
+
+def read_parts(splits: Iterable[Split], compared: Iterable[Split], of_lists: bool) -> list[Which]:
+    """The judgments that clicks are read from: all, what folds leave and, for losses of lists, what they hold out.
+
+    ``compared``: folds by which losses are compared, so that each part of what they hold out is left out, too.
+    """
+    splits = [*splits]
+    found: list[Which] = [WHOLE, *splits]
+    if of_lists:
+        found += [(HELD, split, -1) for split in splits]
+        found += [(HELD, split, part) for split in compared for part in range(PARTS)]
+    return found
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class _Passing:
+    """Passes over what is clicked, for all models together."""
+
+    frame: HeldFrame
+    kept: dict[Which, int] = field(default_factory=dict)
+    """How many moves tasks have kept."""
+
+    def sums(self, works: Mapping[tuple[str, Which], Any]) -> Mapping[tuple[str, Which], Sums]:
+        """What each model asks for."""
+        going = {key[1]: work.moves for key, work in works.items() if isinstance(work, _Moved)}
+        if any(len(moves) - self.kept.get(which, 0) > KEPT for which, moves in going.items()):
+            more = {which: moves[self.kept.get(which, 0) : -1] for which, moves in going.items()}
+            before, self.frame = self.frame, self.frame.changed(_Advancing(more))
+            self.kept |= {which: len(moves) - 1 for which, moves in going.items()}
+        else:
+            before = None
+        some = {
+            key: work.without(self.kept.get(key[1], 0)) if isinstance(work, _Moved) else work
+            for key, work in works.items()
+        }
+        found = self.frame.sums(_Each(some))
+        if before is not None:
+            before.forget()
+        return found
+
+
+@dataclass(eq=False)
+class ClicksRead:
+    """How parts of the judgments are read, and what that says of queries that are divided."""
+
+    known: dict[Which, KnownClicks] = field(default_factory=dict)
+    moves: dict[Which, tuple[Move, ...]] = field(default_factory=dict)
+    rates: dict[Part, tuple[Floats, Floats]] = field(default_factory=dict)
+    """Clicks and sure examinations of the items of divided queries."""
+    cells: dict[Part, Cells] = field(default_factory=dict)
+    climbs: dict[Part, tuple[Climb, Floats]] = field(default_factory=dict)
+    """Attractions of their items, and how often these were examined."""
+
+    @classmethod
+    def of(cls, held: HeldFrame, parts: Iterable[Which], items: Mapping[int, int]) -> ClicksRead:
+        """Find it by passes over the judgments; ``items`` of divided queries. Errors (UsageError): too many cells."""
+        self, parts = cls(), tuple(parts)
+        counts = held.sums(_Counting(parts))
+        for which in parts:
+            for query in items:
+                self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
+        open_ones = {w: int(counts[w]["longest"].value) for w in parts if counts[w]["several"] and counts[w]["below"]}
+        for which in set(parts) - set(open_ones):
+            self.known[which] = KnownClicks("dependent-click" if counts[which]["several"] else "cascade")
+        if open_ones:
+            self._fit(held, open_ones, items)
+        return self
+
+    def _fit(self, held: HeldFrame, longest: Mapping[Which, int], items: Mapping[int, int]) -> None:
+        passing = _Passing(held.changed(_Reading(longest)))
+        readers: dict[tuple[str, Which], Callable[[Any], Any]] = {}
+        for which, places in longest.items():
+            readers["position-based", which] = partial(self._examined, which=which, places=places, items=items)
+            readers["dependent-click", which] = partial(self._going, which=which, items=items)
+        try:
+            found = side_by_side(readers, passing.sums)
+        finally:
+            passing.frame.forget()
+        for which in longest:
+            examined, going = found["position-based", which], found["dependent-click", which]
+            usual = likelier(examined, lambda going=going: going)  # type: ignore[misc]
+            self.known[which] = KnownClicks(usual, examined, going)
+
+    def _examined(
+        self, ask: Callable[[Any], Sums], *, which: Which, places: int, items: Mapping[int, int]
+    ) -> Examination:
+        found = ask(_linked)
+        linked = [found["linked"]] if "linked" in found else [Blocks(np.arange(places, dtype=np.int32))]
+        own = []
+        for query, size in items.items():
+            cells = self.cells[query, which] = cells_of(found[query], size, places)
+            own.append(clicked_only(cells))
+            linked.append(Blocks(linked_positions(cells).astype(np.int32)))
+
+        def at(u: Floats) -> Slopes:
+            mine = [slopes_at(cells, u)[0] for cells in own]
+            theirs = [ask(_At(u))["slopes"]] if "linked" in found else []
+            first, *rest = theirs + mine
+            return sum(rest, first)
+
+        block = linked[0]
+        for other in linked[1:]:
+            block += other
+        return explored(at, numbered(block.block.astype(np.int64)))
+
+    def _going(self, ask: Callable[[Any], Sums], *, which: Which, items: Mapping[int, int]) -> GoingOn:
+        places = ask(_places)
+        climbs, moves, below = {}, list[Move](), dict[int, Reached]()
+        for query in items:
+            clicks, sure = self.rates[query, which]
+            start = np.divide(clicks, sure, out=np.zeros(len(sure)), where=sure > 0)
+            climbs[query] = Climb(clicks, sure, start)
+
+        def moved(move: Move) -> Mapping[str, Any]:
+            moves.append(move)
+            found = ask(_Moved(tuple(moves), {query: climb.point(move) for query, climb in climbs.items()}))
+            for query, climb in climbs.items():
+                below[query] = found.pop(query)
+                found += climb.moved(move, below[query])
+            return found
+
+        made = climbed(moved, places["went_on"], places["last"])
+        self.moves[which] = tuple(moves)
+        for query, climb in climbs.items():
+            self.climbs[query, which] = climb, climb.sure + below[query].below.sum(axis=0)
+        return made
+
+    def tell(self, held: HeldFrame) -> HeldFrame:
+        """The same judgments, read so."""
+        return held.changed(_Telling(self.known, self.moves))
+
+    def scores(self, query: int, which: Which, structure: str = "") -> Scores:
+        """Of the items of a divided query, by the usual structure of a part or by another."""
+        known, (clicks, sure) = self.known[which], self.rates[query, which]
+        structure = structure or known.usual
+        batch = Batch.whole(nobody("selections", len(clicks)))
+        if structure == "position-based" and known.examined is not None:
+            return attractions(batch, self.cells[query, which], known.examined)
+        if structure == "dependent-click" and known.going is not None:
+            climb, often = self.climbs[query, which]
+            return rates_at(batch, climb.at, often, known.going)
+        return rates_of(batch, structure, clicks, sure)
+
+
+def cells_of(tally: Tally, items: int, places: int) -> Cells:
+    """The cells of a divided query. Errors (UsageError): too many."""
+    if tally.key is None:
+        raise UsageError(
+            f"a query that no task can hold has more than {CELLS:,} pairs of an item and a position at which it was "
+            "shown: of so many clicks are not read on Spark where lists have several; name a structure of pairs, or "
+            "fit it on one machine"
+        )
+    node, place = np.divmod(tally.key, PLACES)
+    shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
+    return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
