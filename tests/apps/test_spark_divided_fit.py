@@ -364,9 +364,11 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert (curve is None) == (not hasattr(plain, "cv_"))
     if curve is not None:
         assert curve.best == plain.cv_.best
-        np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12)
+        np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12, atol=1e-12)
     told = [str(note) for note in plain.status_["notes"]]
     assert all(str(note) in told for note in notes)
+    mine = [str(note) for note in notes if note.code == "several clicks"]
+    assert mine == [note for note in told if "more than one click: they are read by" in note]
 
 
 @pytest.mark.parametrize("name", ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"])

@@ -10,14 +10,14 @@ the sample it is sums as well (``learning_numbers``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.apps.spark.frames import JudgedQueries
-from concordant.apps.spark.learning_clicks import ClicksRead, needs_below, read_parts
+from concordant.apps.spark.learning_clicks import ClicksRead, needs_below, of_positions, read_parts
 from concordant.apps.spark.learning_features import FeatureFrame
 from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
 from concordant.apps.spark.learning_judged import dealt_parts, losses_together
@@ -37,6 +37,7 @@ from concordant.apps.spark.learning_passes import (
     Totals,
     Trial,
     minimised,
+    scaled,
 )
 from concordant.apps.spark.learning_slices import Begins, Winners, bare, begins, with_divided
 from concordant.errors import InputError, counted
@@ -74,12 +75,6 @@ from concordant.preferences.splits import check_folds, dealt
 from concordant.progress import stage
 
 Floats = NDArray[np.float64]
-
-
-def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
-    """The equations with all weights times a factor."""
-    names = ("gram", "moment", "squares", "level", "total")
-    return replace(equations, **{name: getattr(equations, name) * factor for name in names})
 
 
 HERE = -1
@@ -216,8 +211,8 @@ class Choosing:
                 refuse_few(split[1], n, self.totals[split, "held"], self.totals[split, "judgments"], self._of)
         except TooFew as error:
             unchosen, cv = error, []
-        if self.facts["several"] and (self.usual or reads_below(ranker.structure, Preferences.empty())):
-            clicks = self._read_clicks(dict.fromkeys([*cv, *gate]), [*gate, *(cv if beyond else [])])
+        if self._reads_positions(tried):
+            clicks = self._read_clicks(tried, dict.fromkeys([*cv, *gate]), [*gate, *(cv if beyond else [])])
             tried = ranker._to_try(kind, max(self.facts["largest"]), informed, clicks)[0]
         pilot = RIDGE if numbers is None or not beyond else numbers.precision / self.facts["mass"]
         precision = pilot * self.judgments
@@ -365,20 +360,24 @@ class Choosing:
         before.forget()
         self.pairs = self.slices.changed(bare) if self.divided else None
 
-    def _read_clicks(self, splits: Iterable[Split], compared: list[Split]) -> str:
+    def _reads_positions(self, tried: list[Plan]) -> bool:
+        """Whether all of the log has to say how its clicks are read."""
+        below = self.usual or reads_below(self.ranker.structure, Preferences.empty())
+        return of_positions(tried, self.ranker.structure_options) or (bool(self.facts["several"]) and below)
+
+    def _read_clicks(self, tried: list[Plan], splits: Iterable[Split], compared: list[Split]) -> str:
         """Find how clicks are read from all of the log, from what each fold leaves and what it holds out.
 
         ``compared``: folds by which losses are compared. Return the structure that reads them where none is named.
         """
-        if self.target.of_lists:
-            apart = [split for split in dict.fromkeys(compared) if split[0] != "queries"]
+        apart = [split for split in dict.fromkeys(compared) if split[0] != "queries" and self.target.of_lists]
+        if apart:
             slices = self.slices if self.divided else None
             self._replace(dealt_parts(self.held, slices, apart, self.ranker.seed, self._keys(apart)))
-        else:
-            apart = []
         items = {query: int(found["items"]) for query, found in self.divided.items()}
+        named = of_positions(tried, self.ranker.structure_options)
         with stage("reading clicks"):
-            self.clicks = ClicksRead.of(self.held, read_parts(splits, apart, self.target.of_lists), items)
+            self.clicks = ClicksRead.of(self.held, read_parts(splits, apart, self.target.of_lists), items, named=named)
             self._replace(self.clicks.tell(self.held))
         return self.clicks.known[WHOLE].usual
 

@@ -8,29 +8,52 @@ pass for each step of all of them. Of a query that is divided the attractions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
 
+from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries
-from concordant.apps.spark.learning_held import HELD, WHOLE, Held, HeldFrame, Slice, Split, Sums, Which, summed
-from concordant.apps.spark.learning_parts import nobody, side_by_side
+from concordant.apps.spark.learning_cutting import Featureless, sliced
+from concordant.apps.spark.learning_draws import described, drawn_targets
+from concordant.apps.spark.learning_held import (
+    HELD,
+    PIECES,
+    WHOLE,
+    Held,
+    HeldFrame,
+    Slice,
+    Split,
+    Sums,
+    Which,
+    pieces,
+    summed,
+)
+from concordant.apps.spark.learning_parts import known_targets, nobody, side_by_side
+from concordant.apps.spark.learning_sums import MakeTargets, target_columns
+from concordant.apps.spark.partitioning import put_together
+from concordant.apps.spark.ranking import estimated
 from concordant.apps.spark.shares import CELLS, Tally
 from concordant.apps.spark.splitting import Blocks, together
-from concordant.apps.spark.structure_sums import PLACES
+from concordant.apps.spark.structure_sums import PLACES, declared
 from concordant.errors import UsageError
+from concordant.learning.rankers.plans import Plan, Recipe, options_of
 from concordant.learning.rankers.target import PARTS
 from concordant.learning.rankers.validation import reads_below
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import label_keys
 from concordant.ranking.click_models import (
+    CLIP,
     Cells,
     Examination,
     KnownClicks,
@@ -43,6 +66,7 @@ from concordant.ranking.click_models import (
     linked_positions,
     numbered,
     slopes_at,
+    weighted_clicks,
 )
 from concordant.ranking.dependent_clicks import Climb, GoingOn, Left, Most, Move, Reached, climbed, rates_at
 from concordant.ranking.ranked_lists import examinations, rates_of, several_clicks
@@ -52,6 +76,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 KEPT = 12
 """Moves that tasks make again in every pass, before they keep where these lead."""
+FEW = 1 << 17
+"""Entries of lists, those of equal lists once, up to which the driver takes what models read of all of them."""
 Part = tuple[int, Which]
 """A divided query, and some of its judgments."""
 
@@ -80,6 +106,11 @@ def _several_of_large(judged: JudgedQueries, label: Any) -> pa.Table:
         shares.unpersist()
 
 
+def of_positions(plans: Iterable[Plan], options: Mapping[str, Any] | None) -> bool:
+    """Whether a plan's structure is estimated from all of a log: how positions are examined, or readers go on."""
+    return any(estimated(plan.structure, options or {}) for plan in plans)
+
+
 def needs_below(structure: Any, judged: JudgedQueries) -> bool:
     """Whether what stands below the last click of a list is read: a pass over a log of clicks with nothing named."""
     if judged.kind != "selections" or not (structure is None or structure == "auto"):
@@ -99,7 +130,7 @@ class _Counting:
     parts: tuple[Which, ...]
 
     def __call__(self, held: Held) -> Sums:
-        found = Sums()
+        found = Sums(entries=len(held.prefs.list_item) if isinstance(held.prefs, Lists) else 0)
         for which in self.parts:
             prefs = held.part(which)
             longest = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
@@ -255,23 +286,50 @@ def read_parts(splits: Iterable[Split], compared: Iterable[Split], of_lists: boo
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Fetching:
+    """What is clicked, for the driver."""
+
+    reading: _Reading
+
+    def __call__(self, held: Held) -> Sums:
+        return Sums(clicked=[self.reading(held)])
+
+
+@dataclass(frozen=True)
+class _Few:
+    """So little of it that the driver works on it."""
+
+    clicked: list[_Clicked]
+
+    def sums(self, work: Callable[[_Clicked], Sums]) -> Sums:
+        """Do a piece of work on all of it and add up."""
+        return sum((work(each) for each in self.clicked), Sums())
+
+    def changed(self, change: Callable[[_Clicked], _Clicked]) -> _Few:
+        """The same with all of it changed."""
+        return _Few([change(each) for each in self.clicked])
+
+    def forget(self) -> None:
+        """There is nothing to free."""
+
+
 @dataclass(eq=False)
 class _Passing:
     """Passes over what is clicked, for all models together."""
 
-    frame: HeldFrame
+    frame: HeldFrame | _Few
     kept: dict[Which, int] = field(default_factory=dict)
     """How many moves tasks have kept."""
 
     def sums(self, works: Mapping[tuple[str, Which], Any]) -> Mapping[tuple[str, Which], Sums]:
         """What each model asks for."""
         going = {key[1]: work.moves for key, work in works.items() if isinstance(work, _Moved)}
+        before: HeldFrame | _Few | None = None
         if any(len(moves) - self.kept.get(which, 0) > KEPT for which, moves in going.items()):
             more = {which: moves[self.kept.get(which, 0) : -1] for which, moves in going.items()}
             before, self.frame = self.frame, self.frame.changed(_Advancing(more))
             self.kept |= {which: len(moves) - 1 for which, moves in going.items()}
-        else:
-            before = None
         some = {
             key: work.without(self.kept.get(key[1], 0)) if isinstance(work, _Moved) else work
             for key, work in works.items()
@@ -286,6 +344,8 @@ class _Passing:
 class ClicksRead:
     """How parts of the judgments are read, and what that says of queries that are divided."""
 
+    entries: int
+    """Of all lists."""
     known: dict[Which, KnownClicks] = field(default_factory=dict)
     moves: dict[Which, tuple[Move, ...]] = field(default_factory=dict)
     rates: dict[Part, tuple[Floats, Floats]] = field(default_factory=dict)
@@ -295,22 +355,33 @@ class ClicksRead:
     """Attractions of their items, and how often these were examined."""
 
     @classmethod
-    def of(cls, held: HeldFrame, parts: Iterable[Which], items: Mapping[int, int]) -> ClicksRead:
-        """Find it by passes over the judgments; ``items`` of divided queries. Errors (UsageError): too many cells."""
-        self, parts = cls(), tuple(parts)
+    def of(
+        cls, held: HeldFrame, parts: Iterable[Which], items: Mapping[int, int], *, named: bool = False
+    ) -> ClicksRead:
+        """Find it by passes over the judgments; ``items`` of divided queries.
+
+        ``named``: whether a model is asked for, so that what is learned from is read by it, however many clicks lists
+        have. Errors (UsageError): too many cells.
+        """
+        parts = tuple(parts)
         counts = held.sums(_Counting(parts))
+        self = cls(int(counts["entries"]))
         for which in parts:
             for query in items:
                 self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
-        open_ones = {w: int(counts[w]["longest"].value) for w in parts if counts[w]["several"] and counts[w]["below"]}
-        for which in set(parts) - set(open_ones):
-            self.known[which] = KnownClicks("dependent-click" if counts[which]["several"] else "cascade")
-        if open_ones:
-            self._fit(held, open_ones, items)
+        tell = {which: bool(counts[which]["several"] and counts[which]["below"]) for which in parts}
+        if asked := [which for which in parts if tell[which] or (named and which[0] != HELD)]:
+            self._fit(held, {which: int(counts[which]["longest"].value) for which in asked}, items)
+        for which in parts:
+            if not tell[which]:
+                usual = "dependent-click" if counts[which]["several"] else "cascade"
+                self.known[which] = replace(self.known.get(which, KnownClicks(usual)), usual=usual)
         return self
 
     def _fit(self, held: HeldFrame, longest: Mapping[Which, int], items: Mapping[int, int]) -> None:
-        passing = _Passing(held.changed(_Reading(longest)))
+        reading = _Reading(longest)
+        few = self.entries <= FEW
+        passing = _Passing(_Few(held.sums(_Fetching(reading))["clicked"]) if few else held.changed(reading))
         readers: dict[tuple[str, Which], Callable[[Any], Any]] = {}
         for which, places in longest.items():
             readers["position-based", which] = partial(self._examined, which=which, places=places, items=items)
@@ -337,9 +408,8 @@ class ClicksRead:
 
         def at(u: Floats) -> Slopes:
             mine = [slopes_at(cells, u)[0] for cells in own]
-            theirs = [ask(_At(u))["slopes"]] if "linked" in found else []
-            first, *rest = theirs + mine
-            return sum(rest, first)
+            theirs: list[Slopes] = [ask(_At(u))["slopes"]] if "linked" in found else []
+            return reduce(lambda one, other: one + other, theirs + mine)
 
         block = linked[0]
         for other in linked[1:]:
@@ -372,13 +442,16 @@ class ClicksRead:
         """The same judgments, read so."""
         return held.changed(_Telling(self.known, self.moves))
 
-    def scores(self, query: int, which: Which, structure: str = "") -> Scores:
+    def scores(self, query: int, which: Which, structure: str = "", **options: Any) -> Scores:
         """Of the items of a divided query, by the usual structure of a part or by another."""
         known, (clicks, sure) = self.known[which], self.rates[query, which]
         structure = structure or known.usual
         batch = Batch.whole(nobody("selections", len(clicks)))
         if structure == "position-based" and known.examined is not None:
             return attractions(batch, self.cells[query, which], known.examined)
+        if structure == "inverse-propensity" and known.examined is not None:
+            given, examined = {"propensities": None, "clip": CLIP, **options}, known.examined
+            return weighted_clicks(batch, self.cells[query, which], lambda: examined, **given)
         if structure == "dependent-click" and known.going is not None:
             climb, often = self.climbs[query, which]
             return rates_at(batch, climb.at, often, known.going)
@@ -396,3 +469,83 @@ def cells_of(tally: Tally, items: int, places: int) -> Cells:
     node, place = np.divmod(tally.key, PLACES)
     shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
     return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
+
+
+# -- targets alone -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Targets:
+    """The task: targets of queries whose clicks are read as all of the log says."""
+
+    make: MakeTargets
+    telling: _Telling
+
+    def __call__(self, prefs: Preferences) -> pa.Table:
+        if len(prefs):
+            prefs = self.telling(_featureless(0, prefs)).learned(WHOLE)
+        return self.make(prefs)
+
+
+def _featureless(bucket: int, prefs: Preferences) -> Held:
+    return Featureless(True).made(bucket, prefs, None)
+
+
+def _kept(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
+    """A task: its queries as an object, without features."""
+    table = put_together(batches, most)
+    if table is not None and len(prefs := checks.preferences(table)):
+        yield from pieces(0, _featureless(0, prefs))
+
+
+def _about(held: Held) -> Sums:
+    return Sums() if held.slice is None else Sums({held.at.query: described(held)})
+
+
+def targets_of_clicks(judged: JudgedQueries, plan_of: Callable[[str], Plan], recipe: Recipe) -> DataFrame:
+    """The targets of a log of clicks that only all of it says how to read; ``plan_of``: by the usual structure."""
+    with judged.explained():
+        held, told = _all_of(judged)
+        try:
+            facts = held.sums(_about)
+            items = {query: len(found["items"].labels) for query, found in facts.items()}
+            clicks = ClicksRead.of(held, [WHOLE], items, named=True)
+            make = MakeTargets(plan_of(clicks.known[WHOLE].usual), recipe)
+            tables = {
+                label: _of_divided(held.some(told[query]), clicks, query, facts[query], make)
+                for query, label in enumerate(judged.large)
+                if query in facts
+            }
+        finally:
+            held.forget()
+    task = _Targets(make, _Telling(clicks.known, clicks.moves))
+    return judged.table(task, target_columns(*judged.labels), tables.get)
+
+
+def _all_of(judged: JudgedQueries) -> tuple[HeldFrame, dict[int, list[int]]]:
+    """All judgments, those of queries that no task can hold as slices, in these buckets; to be freed."""
+    kept = partial(_kept, checks=judged.checks, most=judged.most)
+    parts = [] if judged.all_large else [judged._tasks(kept, PIECES)]
+    buckets, sources, number = dict[int, list[int]](), list[DataFrame](), 1
+    for query, label in enumerate(judged.large):
+        if (cut := sliced(judged, label, Featureless(True), None, query, number)) is not None:
+            made, slices, source = cut
+            parts.append(made)
+            sources.append(source)
+            buckets[query] = [*range(number, number + slices)]
+            number += slices
+    frame = reduce(lambda one, other: one.unionByName(other), parts).persist(StorageLevel.MEMORY_AND_DISK)
+    return HeldFrame(frame, max(number, judged.buckets), tuple(sources)), buckets
+
+
+def _of_divided(slices: HeldFrame, clicks: ClicksRead, query: int, facts: Sums, make: MakeTargets) -> pa.Table:
+    """The targets of a query that no task can hold."""
+    plan, recipe, number = make.plan, make.recipe, int(facts["judgments"])
+    if plan.order != "all" and number > int(plan.order):
+        key = label_keys(facts["query"].labels, recipe.seed)[0]
+        known = {WHOLE: clicks.known[WHOLE]}
+        targets = drawn_targets(slices, {WHOLE: number}, key, [plan], recipe, {}, known)[WHOLE, plan]
+    else:
+        options = options_of(plan.structure, recipe.options)
+        scores = clicks.scores(query, WHOLE, str(plan.structure), **options)
+        targets = known_targets(replace(plan, order="all"), recipe, scores, "selections")
+    prefs = declared("selections", facts["query"].labels, facts["items"].labels)
+    return make.table(targets, prefs, np.array([number]))

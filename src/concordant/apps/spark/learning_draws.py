@@ -119,7 +119,8 @@ class _Made:
     targets: list[Targets]
 
 
-def _about(held: Held) -> Sums:
+def described(held: Held) -> Sums:
+    """What a slice has of its query."""
     prefs = held.prefs
     return Sums(judgments=len(prefs), query=Union(prefs.queries), items=Union(prefs.items))
 
@@ -135,7 +136,7 @@ def drawn_of_query(judged: JudgedQueries, label: Any, plan: Plan, recipe: Recipe
     made, number, source = cut
     slices = HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), number, (source,))
     try:
-        about = slices.sums(_about)
+        about = slices.sums(described)
         key = label_keys(about["query"].labels, recipe.seed)[0]
         parts = {WHOLE: int(about["judgments"])}
         if about["judgments"] <= int(plan.order):

@@ -34,7 +34,7 @@ from concordant.apps.spark.learning_held import (
 )
 from concordant.apps.spark.learning_passes import Aim, Fit, KnownScores, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
-from concordant.apps.spark.ranking import divisible, options_of_fit, refuse_estimated
+from concordant.apps.spark.ranking import divisible, estimated, options_of_fit
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.structure_sums import declared, reading
@@ -48,7 +48,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import label_keys
-from concordant.ranking.click_models import OF_POSITIONS, KnownClicks
+from concordant.ranking.click_models import KnownClicks
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -79,7 +79,8 @@ def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Div
         return sliced
     for plan in tried:
         options = options_of_plan(plan, ranker._recipe())
-        refuse_estimated(plan.structure, options)
+        if estimated(plan.structure, options):
+            continue
         if reading(str(plan.structure), kind) is None and not divisible(judged, plan.structure, options):
             return None
     return sliced
@@ -281,7 +282,7 @@ class ClickScores(Protocol):
 
     known: dict[Which, KnownClicks]
 
-    def scores(self, query: int, which: Which, structure: str = "") -> Scores:
+    def scores(self, query: int, which: Which, structure: str = "", **options: Any) -> Scores:
         """Of the items of a divided query, by the usual structure of a part or by another."""
         ...
 
@@ -382,8 +383,8 @@ class Parts:
     def scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
         """Scores by the structure of a plan. Errors: as of ``scores_of_parts``."""
         options, structure = options_of_plan(plan, self.recipe), str(plan.structure)
-        if self.clicks is not None and structure in OF_POSITIONS:
-            return {(query, split): self.clicks.scores(query, split, structure) for query, split in parts}
+        if self.clicks is not None and estimated(structure, options):
+            return {(query, split): self.clicks.scores(query, split, structure, **options) for query, split in parts}
         if structure == "log-odds" and self.kind == "comparisons" and not options and parts:
             return log_odds(self.pairs, tuple(parts))
         found = dict[Part, Scores]()

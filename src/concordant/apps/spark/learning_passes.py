@@ -359,6 +359,12 @@ class Equations:
                 found[aim, place, "facts"] = Sums({**summed, "largest": [said.largest]})
 
 
+def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
+    """The equations with all weights times a factor."""
+    names = ("gram", "moment", "squares", "level", "total")
+    return replace(equations, **{name: getattr(equations, name) * factor for name in names})
+
+
 @dataclass(frozen=True, eq=False)
 class Keys:
     """Keys of clusters, sorted; those of parts are counted once."""
