@@ -214,9 +214,29 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         ("large",),
     ),
     "several clicks": (lists("selections", {**SMALL, "large": (9, 300)}, clicks=3), {}, ("large",)),
-    "several clicks that tell positions": (
-        lists("selections", {**SMALL, "large": (9, 900)}, clicks=9, most=3),
+    "several clicks, two at most": (
+        lists("selections", {**SMALL, "large": (9, 300)}, clicks=2, most=6),
         {},
+        ("large",),
+    ),
+    "several clicks and a gate": (
+        lists("selections", {"large": (9, 300), "p": (5, 40)}, clicks=2, most=6),
+        {"order": "all", "gate": True, "folds": 2},
+        ("large",),
+    ),
+    "pairs of clicks and a gate": (
+        lists("selections", {"large": (9, 300), "p": (5, 40)}),
+        {"order": "all", "gate": True, "folds": 2, "target": "pairwise"},
+        ("large",),
+    ),
+    "clicks by positions": (
+        lists("selections", {**SMALL, "large": (9, 300)}),
+        {"structure": ["position-based", "dependent-click"], "order": [40, "all"]},
+        ("large",),
+    ),
+    "propensities of positions": (
+        lists("selections", {**SMALL, "large": (9, 600)}, clicks=9, most=3),
+        {"structure": "inverse-propensity", "order": "all", "ridge": [0.1, 1.0], "target": "pairwise"},
         ("large",),
     ),
     "several clicks of one query": (lists("selections", {"large": (9, 300)}, clicks=3), {}, ("large",)),
@@ -371,7 +391,11 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert mine == [note for note in told if "more than one click: they are read by" in note]
 
 
-@pytest.mark.parametrize("name", ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"])
+@pytest.mark.parametrize(
+    "name",
+    ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"]
+    + ["several clicks and a gate", "pairs of clicks and a gate"],
+)
 def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant.apps.spark import learning_cutting
     from concordant.spark import fit
@@ -403,6 +427,20 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     assert all(int(note.split("(")[1].split(" slices)")[0]) > 1 for note in divided)
     others = [note for note in ours.status_["notes"] if str(note) not in divided and "done by the dri" not in str(note)]
     assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]
+
+
+@pytest.mark.parametrize("name", ["several clicks", "several clicks of one query"])
+def test_clicks_are_read_alike_by_tasks_and_by_the_driver(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, however tasks keep where the moves lead."""
+    from concordant.apps.spark import learning_clicks
+
+    found = [learned(name)[0]]
+    monkeypatch.setattr(learning_clicks, "FEW", 0)
+    for kept in (12, 2):
+        monkeypatch.setattr(learning_clicks, "KEPT", kept)
+        found.append(learned(name)[0])
+    usual, *others = ([theta.tolist(), [gate.row for gate in how.gates]] for theta, how, _, _ in found)
+    assert all(other == usual for other in others)
 
 
 @pytest.mark.parametrize(("shares", "size"), [(1, 10**6), (2, 90), (5, 1)])

@@ -184,8 +184,9 @@ def fit(
     ``fit(log, features)`` is the fit with nothing named, as ``concordant fit`` makes it. Tasks turn the judgments of
     their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
     losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
-    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for covariates,
-    structures that are functions and clicks judged by pairs: then it is the driver's.
+    the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for covariates
+    and structures that are functions: then it is the driver's. Of clicks all of the log tells how positions are
+    examined or readers go on, and which of both reads lists with several clicks.
 
     Parameters
     ----------
