@@ -220,7 +220,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         ("large",),
     ),
     "several clicks and a gate": (
-        lists("selections", {"large": (9, 300), "p": (5, 40)}, clicks=2, most=6),
+        lists("selections", {"large": (9, 300), "p": (5, 15)}, clicks=2, most=6),
         {"order": "all", "gate": True, "folds": 2},
         ("large",),
     ),
@@ -391,11 +391,11 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
     assert mine == [note for note in told if "more than one click: they are read by" in note]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"]
-    + ["several clicks and a gate", "pairs of clicks and a gate"],
-)
+ON_SPARK = ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order"]
+ON_SPARK += ["several clicks and a gate", "pairs of clicks and a gate"]
+
+
+@pytest.mark.parametrize("name", ON_SPARK)
 def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant.apps.spark import learning_cutting
     from concordant.spark import fit
