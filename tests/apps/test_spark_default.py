@@ -19,9 +19,11 @@ from concordant.io.read import read
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.solvers.edges import fit_edges
+from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.closed_forms import copeland
 from running import exit_status
 from spark_session import spark_tests
@@ -58,14 +60,15 @@ def of_items(given: tuple[Table, Table]) -> tuple[Table, Table]:
     return given[0], {name: values[:ITEMS] for name, values in given[1].items() if name != "query"}
 
 
-def clicks() -> tuple[Table, Table]:
-    """Lists with at most one click."""
+def clicks(several: bool = False) -> tuple[Table, Table]:
+    """Lists with at most one click, or with several of some of them."""
     rng = np.random.default_rng(2)
     log: Table = {name: [] for name in ("query", "session", "position", "item", "clicked")}
     for session in range(200):
         shown, click = rng.permutation(ITEMS)[: rng.integers(2, ITEMS + 1)], int(rng.integers(-1, 3))
         for place, item in enumerate(shown):
-            row = (f"q{session % 6}", session, place + 1, f"i{item}", int(place == click))
+            again = several and rng.random() < (0.1 + 0.15 * item) / (1 + place)
+            row = (f"q{session % 6}", session, place + 1, f"i{item}", int(place == click or again))
             for name, value in zip(log, row, strict=True):
                 log[name].append(value)
     return log, votes(6, 10)[1]
@@ -86,6 +89,7 @@ CASES: dict[str, tuple[tuple[Table, Table], dict[str, Any], dict[str, Any]]] = {
         {},
     ),
     "clicks": (clicks(), {}, {}),
+    "several clicks": (clicks(several=True), {"folds": 2}, {}),
 }
 
 
@@ -149,10 +153,23 @@ def test_what_is_refused(spark: Any) -> None:
     assert str(ours.value) == str(plain.value)
     with pytest.raises(UsageError, match="there are no features"):
         fit(AggregationRanker(), log, session=spark)
-    lists, of = clicks()
-    lists["clicked"] = [1] * len(lists["clicked"])
-    with pytest.raises(UsageError, match="200 of 200 lists have more than one click"):
-        fit(AggregationRanker(), lists, of, session=spark)
+
+
+def test_targets_of_several_clicks(spark: Any) -> None:
+    """By the model that all of the log tells, where no task sees all of it and queries are divided."""
+    from concordant.spark import targets
+
+    log = clicks(several=True)[0]
+    prefs = read(log)
+    model = usual_clicks(prefs)
+    given: dict[str, Any] = {"gain": "identity", "normalise": True}
+    plain = mean_targets(prefs, model, **given)
+    frame = spark.createDataFrame(pa.table(log))
+    found = targets(frame, most=130, session=spark).toArrow().sort_by([("query", "ascending"), ("item", "ascending")])
+    known = np.ones(len(plain.value), bool) if plain.unknown is None else ~plain.unknown
+    np.testing.assert_allclose(found["target"], plain.centred()[known], rtol=0, atol=1e-12)
+    items = prefs.items.take(prefs.members[1]).to_pylist()
+    assert found["item"].to_pylist() == [item for item, there in zip(items, known, strict=True) if there]
 
 
 # -- without a session: what tasks do ------------------------------------------------------------------------------

@@ -183,7 +183,6 @@ def test_files_and_the_command(tmp_path: Path, run: Callable[..., Any]) -> None:
 
 REFUSED = [
     ({"order": "all", "intercept": "one"}, "every query has its own"),
-    ({"order": "all", "structure": ["log-odds", "position-based"]}, "cannot tell how often positions are examined"),
     ({"regressor": DecisionTreeRegressor()}, "give the targets"),
 ]
 

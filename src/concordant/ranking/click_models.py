@@ -20,8 +20,8 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
-from concordant.ranking.dependent_clicks import going_on
-from concordant.ranking.ranked_lists import all_linked, once, pooled, rates_of, several_clicks
+from concordant.ranking.dependent_clicks import GoingOn, going_on
+from concordant.ranking.ranked_lists import all_linked, once, pooled, rates_of, several_clicks, tell
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -162,50 +162,83 @@ def examination(prefs: Preferences) -> Examination:
 
 
 def fitted(cells: Cells) -> Examination:
-    """Maximise the position-based likelihood Σ c log θa + (n − c) log(1 − θa) over all cells.
+    """Maximise the position-based likelihood Σ c log θa + (n − c) log(1 − θa) over all cells."""
+    cells = clicked_only(cells)
+    v: list[Floats] = []
+
+    def at(u: Floats) -> Slopes:
+        found, last = slopes_at(cells, u, v[-1] if v else None)
+        v[:] = [last]
+        return found
+
+    return explored(at, numbered(_linked(cells)))
+
+
+def clicked_only(cells: Cells) -> Cells:
+    """The cells of nodes that were clicked; an item without a click has a = 0 and says nothing of θ."""
+    return cells.take(np.flatnonzero(cells.nodes.sums(cells.clicked) > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The log-likelihood at some log-examinations, attractions maximised over, and its slopes; of parts they add up."""
+
+    value: float
+    slope: Floats
+    """Of each position."""
+    curve: Floats
+    """Minus the second derivative of each, without what the attractions take; ``across``: what they take."""
+    across: Floats
+
+    def __add__(self, other: Slopes) -> Slopes:
+        names = ("value", "slope", "curve", "across")
+        return Slopes(*[getattr(self, name) + getattr(other, name) for name in names])
+
+
+def slopes_at(cells: Cells, u: Floats, start: Floats | None = None) -> tuple[Slopes, Floats]:
+    """Return those of cells with clicks, and the log-attractions; ``start``: from where these are looked for."""
+    owner, passed = cells.nodes.owner, cells.passed
+    if start is None:
+        start = np.log((cells.nodes.sums(cells.clicked) + 0.5) / (cells.nodes.sums(cells.shown) + 1.0))
+    v = _settled(cells, u, start)
+    x = u[cells.place] + v[owner]
+    g, h = _slopes(x, cells.clicked, passed)
+    own = cells.nodes.sums(h)
+    scaled = csr_array((h / np.sqrt(own)[owner], cells.place, cells.start), shape=(len(v), cells.places))
+    value = float(cells.clicked @ x + passed @ np.log(-np.expm1(x)))
+    return Slopes(value, cells.at_places(g), cells.at_places(h), (scaled.T @ scaled).toarray()), v
+
+
+def explored(at: Callable[[Floats], Slopes], component: Ints) -> Examination:
+    """Maximise the likelihood over log-examinations, of whose slopes ``at`` tells; component of each position.
 
     In u = log θ and v = log a it is concave, so Newton's method (attractions eliminated) ends at the maximum that
-    expectation–maximisation creeps to. An item without a click has a = 0 and says nothing of θ.
+    expectation–maximisation creeps to.
     """
-    cells = cells.take(np.flatnonzero(cells.nodes.sums(cells.clicked) > 0))
-    component = _components(cells)
-    first = np.unique(component, return_index=True)[1]
-    free = np.setdiff1d(np.arange(cells.places), first)
-    u = np.zeros(cells.places)
-    v = np.log((cells.nodes.sums(cells.clicked) + 0.5) / (cells.nodes.sums(cells.shown) + 1.0))
-    passed, owner = cells.passed, cells.nodes.owner
-
-    def profile(u: Floats, v: Floats) -> tuple[float, Floats]:
-        v = _settled(cells, u, v)
-        x = u[cells.place] + v[owner]
-        return float(cells.clicked @ x + passed @ np.log(-np.expm1(x)) - 0.5 * PRIOR * (u @ u)), v
-
-    now, v = profile(u, v)
-    step = np.inf
+    places = len(component)
+    free = np.setdiff1d(np.arange(places), np.unique(component, return_index=True)[1])
+    u = np.zeros(places)
+    here, step = at(u), np.inf
     for iteration in range(STEPS):  # noqa: B007
-        g, h = _slopes(u[cells.place] + v[owner], cells.clicked, passed)
-        scaled = csr_array(
-            (h / np.sqrt(cells.nodes.sums(h))[owner], cells.place, cells.start), shape=(len(v), cells.places)
-        )
-        information = np.diag(cells.at_places(h) + PRIOR) - (scaled.T @ scaled).toarray()
-        information = information[np.ix_(free, free)]
-        gradient = (cells.at_places(g) - PRIOR * u)[free]
+        information = (np.diag(here.curve + PRIOR) - here.across)[np.ix_(free, free)]
+        gradient = (here.slope - PRIOR * u)[free]
         if step <= CLOSE:
             break
-        du = np.zeros(cells.places)
+        du = np.zeros(places)
         du[free] = np.linalg.solve(information, gradient)
-        size = 1.0
-        while (found := profile(u + size * du, v))[0] < now - 1e-12 * abs(now) and size > 1e-6:
+        size, now = 1.0, here.value - 0.5 * PRIOR * (u @ u)
+        while True:
+            there, found = u + size * du, at(u + size * du)
+            if found.value - 0.5 * PRIOR * (there @ there) >= now - 1e-12 * abs(now) or size <= 1e-6:
+                break
             size *= 0.5
-        u, (now, v) = u + size * du, found
+        u, here = there, found
         step = size * float(np.abs(du).max(initial=0.0))
-    covariance = np.zeros((cells.places, cells.places))
+    covariance = np.zeros((places, places))
     covariance[np.ix_(free, free)] = np.linalg.inv(information)
     status = Status.CONVERGED if step <= CLOSE else Status.STOPPED
-    likelihood = now + 0.5 * PRIOR * float(u @ u)
-    return Examination(
-        u, covariance, component, status, iteration, float(np.abs(gradient).max(initial=0.0)), likelihood
-    )
+    largest = float(np.abs(gradient).max(initial=0.0))
+    return Examination(u, covariance, component, status, iteration, largest, here.value)
 
 
 def _slopes(x: Floats, clicked: Floats, passed: Floats) -> tuple[Floats, Floats]:
@@ -214,14 +247,23 @@ def _slopes(x: Floats, clicked: Floats, passed: Floats) -> tuple[Floats, Floats]
     return clicked - passed * odds, passed * odds * (1.0 + odds)
 
 
-def _components(cells: Cells) -> Ints:
-    """Number the components of positions that clicked items link, 0 that of the first position."""
+def _linked(cells: Cells) -> Ints:
+    """A number for each position, the same for positions that clicked items link."""
     nodes = len(cells.start) - 1
     size = cells.places + nodes
     where = (cells.place, cells.places + cells.nodes.owner)
     graph = csr_array((np.ones(len(cells.place), np.int8), where), shape=(size, size))
-    found = connected_components(graph, directed=False)[1][: cells.places]
-    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    return np.asarray(connected_components(graph, directed=False)[1][: cells.places], np.int64)
+
+
+def linked_positions(cells: Cells) -> Ints:
+    """A number for each position, the same for positions that items of these cells link, if they were clicked."""
+    return _linked(clicked_only(cells))
+
+
+def numbered(linked: Ints) -> Ints:
+    """Number the components of positions, 0 that of the first."""
+    _, first, inverse = np.unique(linked, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(first))[inverse], np.int64)
 
 
@@ -396,14 +438,50 @@ def usual_clicks(prefs: Preferences) -> str:
     >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
     'dependent-click'
     """
-    if not isinstance(prefs, Lists) or not several_clicks(prefs):
+    if not isinstance(prefs, Lists) or prefs.kind != "selections":
         return "cascade"
-    clicked = prefs.lists.most(prefs.list_value) > 0
-    if (prefs.list_value[prefs.list_start[1:] - 1][clicked] > 0).all():
+    return once(prefs, "usual", _usual)
+
+
+def _usual(prefs: Preferences) -> str:
+    if not several_clicks(prefs):
+        return "cascade"
+    if not clicks_with_more_below(prefs):
         return "dependent-click"
-    found = examination(prefs)
+    return likelier(examination(prefs), lambda: going_on(prefs))
+
+
+def clicks_with_more_below(prefs: Preferences) -> int:
+    """How many distinct lists have something below their last click."""
+    if not isinstance(prefs, Lists):
+        return 0
+    clicked = prefs.lists.most(prefs.list_value) > 0
+    return int((prefs.list_value[prefs.list_start[1:] - 1][clicked] <= 0).sum())
+
+
+def likelier(found: Examination, other: Callable[[], GoingOn]) -> str:
+    """The model that is usual where lists have several clicks and something below them, by what it says of positions.
+
+    Who reads by dependent clicks is asked of ``other`` only where positions are known.
+    """
     sure = not found.component.any() and np.sqrt(np.diag(found.covariance)).max() < SURE
-    return "position-based" if sure and found.likelihood >= going_on(prefs).likelihood else "dependent-click"
+    return "position-based" if sure and found.likelihood >= other().likelihood else "dependent-click"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClicks:
+    """What all of a log says of how its clicks are to be read, for who sees a part of it."""
+
+    usual: str
+    examined: Examination | None = None
+    going: GoingOn | None = None
+
+    def tell(self, prefs: Preferences) -> None:
+        """Have the models read this part as all of the log."""
+        told = {"usual": self.usual, "position-based": self.examined, "dependent-click": self.going}
+        for name, found in told.items():
+            if found is not None:
+                tell(prefs, name, found)
 
 
 def click_positions(prefs: Preferences, structure: str = "position-based") -> pa.Table:

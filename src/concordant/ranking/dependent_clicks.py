@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,8 @@ ENOUGH = 1.0 - 1e-9
 TELLS = 1e-9
 """Information of a chance below which the log does not tell it."""
 TINY = 1e-300
+LIKELY = 1e-9
+"""Share of a log-likelihood by which it may be less: rounding must not decide."""
 
 
 def _log_passed(a: Floats) -> Floats:
@@ -35,9 +39,11 @@ def _log_passed(a: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _Left:
+class Left:
     """What dependent readers of a batch surely examined, and what stands below the last click of a list."""
 
+    nodes: Ragged
+    """The nodes of each graph."""
     clicks: Floats
     """Of each node; ``sure``: how often it was surely examined, at or above the last click or in a list without one."""
     sure: Floats
@@ -52,12 +58,13 @@ class _Left:
     """How often a click at each place was not the last of its list."""
 
     @classmethod
-    def of(cls, batch: Batch) -> _Left:
+    def of(cls, batch: Batch) -> Left:
+        """Of the lists of a batch."""
         clicks, sure = examinations(batch)
-        nothing = np.zeros(0, np.int64)
+        nothing, nodes = np.zeros(0, np.int64), batch.node_groups
         prefs = batch.prefs
         if not isinstance(prefs, Lists):
-            return cls(clicks, sure, Ragged(np.zeros(1, np.int64)), nothing, np.zeros(0), nothing, np.zeros(1))
+            return cls(nodes, clicks, sure, Ragged(np.zeros(1, np.int64)), nothing, np.zeros(0), nothing, np.zeros(1))
         places = int(prefs.lists.sizes.max(initial=1))
         lists, node, value = batch.entries(prefs)
         clicked = np.flatnonzero(value > 0)
@@ -70,7 +77,12 @@ class _Left:
         owner = lists.owner[below]
         left = Ragged.runs(owner)
         of = owner[left.first]
-        return cls(clicks, sure, left, node[below], times[of], lists.place[last[of]], went_on)
+        return cls(nodes, clicks, sure, left, node[below], times[of], lists.place[last[of]], went_on)
+
+    @property
+    def last(self) -> Floats:
+        """How often a click at each place was the last of its list, with anything below."""
+        return np.asarray(np.bincount(self.place, self.times, len(self.went_on)), np.float64)
 
     def stayed(self, going_on: Floats, a: Floats) -> tuple[Floats, Floats]:
         """Return the chance that a reader saw all below the last click, and that of the list ending as it did."""
@@ -78,20 +90,129 @@ class _Left:
         ended = 1.0 - going_on[self.place] + passed
         return np.divide(passed, ended, out=np.zeros(len(passed)), where=ended > 0), ended
 
+    def reached(self, going_on: Floats, a: Floats) -> Reached:
+        """What the lists say at chances of going on and attractions."""
+        stayed, ended = self.stayed(going_on, a)
+        more = _added(self.place, self.times, stayed, len(going_on))
+        seen_below = _added(self.node, self.lists.spread(self.times), self.lists.spread(stayed), len(self.sure))
+        return Reached(more, seen_below, float(xlogy(self.times, ended).sum()))
+
     def examined(self, stayed: Floats) -> Floats:
         """How often each node was examined, by expectation."""
-        return self.sure + np.bincount(self.node, self.lists.spread(self.times * stayed), len(self.sure))
+        below = _added(self.node, self.lists.spread(self.times), self.lists.spread(stayed), len(self.sure))
+        return np.asarray(self.sure + below.sum(axis=0), np.float64)
 
-    def attractions(self, going_on: Floats) -> tuple[Floats, Floats]:
-        """Maximise over the attractions at given chances of going on; return them and the chances of having stayed."""
-        a = np.divide(self.clicks, self.sure, out=np.zeros(len(self.sure)), where=self.sure > 0)
+    @property
+    def start(self) -> Floats:
+        """The attractions where nothing below a last click was seen."""
+        return np.divide(self.clicks, self.sure, out=np.zeros(len(self.sure)), where=self.sure > 0)
+
+    def attractions(self, going_on: Floats) -> Floats:
+        """Maximise over the attractions at given chances of going on; each graph by itself."""
+        a, going = self.start, np.ones(len(self.nodes), bool)
         for _ in range(STEPS):
-            stayed = self.stayed(going_on, a)[0]
-            found = np.divide(self.clicks, self.examined(stayed), out=np.zeros(len(a)), where=self.clicks > 0)
-            change, a = float(np.abs(found - a).max(initial=0.0)), found
-            if change <= CLOSE:
+            found = _divided(self.clicks, self.examined(self.stayed(going_on, a)[0]))
+            change = self.nodes.most(np.abs(found - a))
+            a = np.where(self.nodes.spread(going), found, a)
+            going &= change > CLOSE
+            if not going.any():
                 break
-        return a, stayed
+        return a
+
+
+GRAIN = float(1 << 26)
+
+
+def _added(place: Ints, times: Floats, share: Floats, size: int) -> Floats:
+    """Σ times · share at each place, shares within [0, 1], as a coarse and a fine part.
+
+    Their terms are multiples of 2^−26 and of 2^−52, whose sums are exact up to 2^27 times: the same to the bit in
+    whatever order and parts lists are added up. Extrapolation would make much of what is not.
+    """
+    coarse = np.floor(share * GRAIN) / GRAIN
+    fine = np.rint((share - coarse) * GRAIN * GRAIN) / (GRAIN * GRAIN)
+    return np.array([np.bincount(place, times * each, size) for each in (coarse, fine)], np.float64)
+
+
+def _divided(clicks: Floats, examined: Floats) -> Floats:
+    return np.divide(clicks, examined, out=np.zeros(len(clicks)), where=clicks > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """What lists say at chances of going on and attractions; that of parts of the lists adds up."""
+
+    more: Floats
+    """How often readers went on after the last click at each place, by expectation, coarse and fine part."""
+    below: Floats
+    """How often each node was examined below a last click, likewise."""
+    value: float
+    """The logarithm of the chance that lists ended as they did."""
+
+    def __add__(self, other: Reached) -> Reached:
+        return Reached(self.more + other.more, self.below + other.below, self.value + other.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A move of the estimate, from a point with these chances of going on."""
+
+    stage: str
+    """one, two: plain steps; far: a step from where both together lead, ``length`` times as far."""
+    on: Floats
+    length: float = 0.0
+    taken: bool = False
+    """Before one: whether what the last such step led to is where the next begins."""
+
+
+class Climb:
+    """The attractions of some nodes on their way to the maximum."""
+
+    def __init__(self, clicks: Floats, sure: Floats, start: Floats) -> None:
+        self.clicks, self.sure = clicks, sure
+        self.at = self.one = self.two = self.far = self.three = start
+
+    @classmethod
+    def of(cls, left: Left) -> Climb:
+        """From where nothing below a last click was seen."""
+        return cls(left.clicks, left.sure, left.start)
+
+    def point(self, move: Move) -> Floats:
+        """Where a move starts."""
+        if move.stage == "two":
+            return self.one
+        if move.stage == "one":
+            self.at = self.three if move.taken else self.two
+            return self.at
+        far = self.at + 2.0 * move.length * (self.one - self.at)
+        self.far = np.clip(far + move.length**2 * (self.two - 2.0 * self.one + self.at), 0.0, 1.0)
+        return self.far
+
+    def moved(self, move: Move, reached: Reached) -> dict[str, Any]:
+        """Make it, where lists say this; what that adds to the likelihood, and how far it goes."""
+        a = self.one if move.stage == "two" else self.at if move.stage == "one" else self.far
+        found = _divided(self.clicks, self.sure + reached.below.sum(axis=0))
+        value = xlogy(self.clicks, a).sum() + xlog1py(self.sure - self.clicks, -a).sum() + reached.value
+        told: dict[str, Any] = {"more": reached.more, "value": float(value)}
+        if move.stage == "one":
+            self.one = found
+        elif move.stage == "far":
+            self.three = found
+        else:
+            self.two, change, turn = found, self.one - self.at, found - 2.0 * self.one + self.at
+            told["most"] = Most(float(np.abs(found - self.one).max(initial=0.0)))
+            told |= {"change": float(change @ change), "turn": float(turn @ turn)}
+        return told
+
+
+@dataclass(frozen=True)
+class Most:
+    """The greatest of several numbers."""
+
+    value: float
+
+    def __add__(self, other: Most) -> Most:
+        return self if self.value >= other.value else other
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,55 +227,69 @@ class GoingOn:
     """Its logarithm."""
     status: Status
     iterations: int
+    attraction: Floats | None = None
+    """Of the items of all queries, where they are known."""
 
 
 def going_on(prefs: Preferences) -> GoingOn:
     """Estimate how often readers go on after a click, from all queries of a log, once for each.
 
     Expectation–maximisation over λ and the attractions, each two steps extrapolated by their squared change (SQUAREM,
-    Varadhan & Roland 2008) where that is likelier. Errors: UsageError for anything but selections.
+    Varadhan & Roland 2008) where that is not less likely. Errors: UsageError for anything but selections.
     """
     return once(prefs, "dependent-click", _going_on)
 
 
 def _going_on(prefs: Preferences) -> GoingOn:
-    left = _Left.of(Batch.whole(prefs))
-    places = len(left.went_on)
-    clicks = left.went_on + np.bincount(left.place, left.times, places)  # with anything below
+    left = Left.of(Batch.whole(prefs))
+    climb, last = Climb.of(left), left.last
 
-    def step(z: Floats) -> tuple[Floats, float]:
-        on, a = z[:places], z[places:]
-        stayed, ended = left.stayed(on, a)
-        value = xlogy(left.clicks, a).sum() + xlog1py(left.sure - left.clicks, -a).sum() + xlogy(left.went_on, on).sum()
-        more = left.went_on + np.bincount(left.place, left.times * stayed, places)
-        found = np.divide(more, clicks, out=np.zeros(places), where=clicks > 0)
-        value += float(xlogy(left.times, ended).sum())
-        new = np.divide(left.clicks, left.examined(stayed), out=np.zeros(len(a)), where=left.clicks > 0)
-        return np.concatenate([found, new]), float(value)
+    def moved(move: Move) -> dict[str, Any]:
+        return climb.moved(move, left.reached(move.on, climb.point(move)))
 
-    start = np.divide(left.clicks, left.sure, out=np.zeros(len(left.sure)), where=left.sure > 0)
-    z = np.concatenate([np.where(left.went_on > 0, 0.5, 0.0), start])
-    for iteration in range(STEPS):  # noqa: B007
-        one, _ = step(z)
-        two, value = step(one)
-        change, turn = one - z, two - 2.0 * one + z
-        if np.abs(two - one).max(initial=0.0) <= CLOSE:
-            break
-        length = max(float(np.linalg.norm(change)) / max(float(np.linalg.norm(turn)), 1e-300), 1.0)
-        far = np.clip(z + 2.0 * length * change + length**2 * turn, 0.0, 1.0)
-        three, there = step(far)
-        z = three if there >= value else two
-    status = Status.CONVERGED if np.abs(two - one).max(initial=0.0) <= CLOSE else Status.STOPPED
-    on, a = two[:places], two[places:]
-    known = clicks > 0
-    error = np.full(places, np.nan)
-    information = _information(left, on, a)[np.ix_(known, known)]
+    found = climbed(moved, left.went_on, last)
+    known = left.went_on + last > 0
+    error = np.full(len(known), np.nan)
+    information = _information(left, np.nan_to_num(found.value), climb.at)[np.ix_(known, known)]
     variance = np.diag(np.linalg.inv(information + TELLS * np.eye(len(information))))
     error[known] = np.sqrt(np.where((variance > 0) & (variance <= 1), variance, np.nan))
-    return GoingOn(np.where(known, on, np.nan), error, step(two)[1], status, iteration)
+    return replace(found, error=error, attraction=climb.at)
 
 
-def _information(left: _Left, on: Floats, a: Floats) -> Floats:
+def climbed(moved: Callable[[Move], Mapping[str, Any]], went_on: Floats, last: Floats) -> GoingOn:
+    """Find λ by what moves lead to; how often a click at each place was followed by another or, above something, none.
+
+    ``moved`` makes a move for the attractions and says what ``Climb.moved`` does, of all nodes; they are in the end
+    where the last move starts. Errors of λ are not found.
+    """
+    clicks = went_on + last  # with anything below
+
+    def step(move: Move) -> tuple[Mapping[str, Any], Floats, float]:
+        found = moved(move)
+        more = went_on + found["more"].sum(axis=0)
+        on = np.divide(more, clicks, out=np.zeros(len(clicks)), where=clicks > 0)
+        return found, on, float(found["value"] + xlogy(went_on, move.on).sum())
+
+    on, taken = np.where(went_on > 0, 0.5, 0.0), False
+    for iteration in range(STEPS):  # noqa: B007
+        one = step(Move("one", on, taken=taken))[1]
+        found, two, value = step(Move("two", one))
+        close = max(found["most"].value, float(np.abs(two - one).max(initial=0.0))) <= CLOSE
+        if close:
+            break
+        change, turn = one - on, two - 2.0 * one + on
+        ratio = (found["change"] + change @ change) / max(found["turn"] + turn @ turn, TINY)
+        length = max(2.0 ** (np.rint(4.0 * np.log2(max(ratio, 1.0))) / 8.0), 1.0)  # rounded: the last bits say nothing
+        far = np.clip(on + 2.0 * length * change + length**2 * turn, 0.0, 1.0)
+        _, three, there = step(Move("far", far, length))
+        taken = there >= value - LIKELY * abs(value)
+        on = three if taken else two
+    likelihood = step(Move("one", two))[2]
+    status = Status.CONVERGED if close else Status.STOPPED
+    return GoingOn(np.where(clicks > 0, two, np.nan), np.full(len(two), np.nan), likelihood, status, iteration)
+
+
+def _information(left: Left, on: Floats, a: Floats) -> Floats:
     """The observed information of λ, less what the attractions take of it, each by itself.
 
     With P what passed all below and E = 1 − λ + λP: ∂²/∂λ² log E = −((1 − P)/E)², ∂²/∂λ∂a = −P/((1 − a) E²).
@@ -173,7 +308,7 @@ def _information(left: _Left, on: Floats, a: Floats) -> Floats:
     return np.asarray(np.diag(own) - (scaled @ scaled.T).toarray(), np.float64)
 
 
-def _passed(left: _Left, stayed: Floats) -> Floats:
+def _passed(left: Left, stayed: Floats) -> Floats:
     """How often each node was passed: below the last click, seen with chance w, the square of w."""
     below = np.bincount(left.node, left.lists.spread(left.times * stayed**2), len(left.sure))
     return np.asarray(left.sure - left.clicks + below, np.float64)
@@ -197,12 +332,27 @@ def dependent_click(batch: Batch) -> Scores:
     Source: Guo, Liu & Wang, WSDM 2009, §3, whose bound takes the last click for the end; Chuklin, Markov & de Rijke
     (2015), §3.6.
     """
-    found, left = going_on(batch.prefs), _Left.of(batch)
-    a, stayed = left.attractions(np.nan_to_num(found.value))
-    examined = left.examined(stayed)
+    found, left = going_on(batch.prefs), Left.of(batch)
+    a, stayed = _settled(batch, left, found)
+    return rates_at(batch, a, left.examined(stayed), found)
+
+
+def rates_at(batch: Batch, a: Floats, examined: Floats, found: GoingOn) -> Scores:
+    """Return what ``dependent_click`` does, given attractions and how often items were examined, by expectation."""
     examined = np.where(examined >= ENOUGH, examined, 0.0)
     scores = rates_of(batch, "dependent-click", a * examined, examined)
     return replace(scores, status=np.full(len(batch), found.status, np.int8))
+
+
+def _settled(batch: Batch, left: Left, found: GoingOn) -> tuple[Floats, Floats]:
+    """Return the attractions of a batch, and the chance that each reader saw all below the last click of a list."""
+    prefs, on = batch.prefs, np.nan_to_num(found.value)
+    whole = len(batch.judgment) == prefs.groups.sizes[batch.query].sum() and (np.diff(batch.query) > 0).all()
+    if found.attraction is not None and whole and np.array_equal(batch.multiplicity, prefs.count[batch.judgment]):
+        a = found.attraction[prefs.member_groups.take(batch.query)[1]]
+    else:
+        a = left.attractions(on)
+    return a, left.stayed(on, a)[0]
 
 
 def dependent_trials(batch: Batch) -> tuple[Floats, Floats]:
@@ -210,8 +360,8 @@ def dependent_trials(batch: Batch) -> tuple[Floats, Floats]:
 
     The information of a is c/a² + (n − c + Σ w²)/(1 − a)²: below the last click with chance w of having been seen.
     """
-    left = _Left.of(batch)
-    a, stayed = left.attractions(np.nan_to_num(going_on(batch.prefs).value))
+    left = Left.of(batch)
+    a, stayed = _settled(batch, left, going_on(batch.prefs))
     trials = np.where(a > 0, (1.0 - a) * left.clicks / np.maximum(a, TINY), 0.0)
     trials += np.where(a > 0, a / np.maximum(1.0 - a, TINY), 1.0) * _passed(left, stayed)
     trials = np.where(a < 1, trials, left.clicks)
@@ -221,5 +371,5 @@ def dependent_trials(batch: Batch) -> tuple[Floats, Floats]:
 
 def dependent_links(batch: Batch) -> Connectivity:
     """Items of a query compare that were examined."""
-    left = _Left.of(batch)
-    return all_linked(left.examined(left.attractions(np.nan_to_num(going_on(batch.prefs).value))[1]) >= ENOUGH)
+    left = Left.of(batch)
+    return all_linked(left.examined(_settled(batch, left, going_on(batch.prefs))[1]) >= ENOUGH)

@@ -285,11 +285,16 @@ _FOUND: dict[tuple[int, str], Any] = {}
 
 def once(prefs: Preferences, name: str, find: Callable[[Preferences], Found]) -> Found:
     """Return what ``find`` finds of a whole log, found once for each."""
-    key = (id(prefs), name)
-    if key not in _FOUND:
-        _FOUND[key] = find(prefs)
-        finalize(prefs, _FOUND.pop, key, None)
-    return cast(Found, _FOUND[key])
+    if (id(prefs), name) not in _FOUND:
+        tell(prefs, name, find(prefs))
+    return cast(Found, _FOUND[id(prefs), name])
+
+
+def tell(prefs: Preferences, name: str, found: object) -> None:
+    """Have ``once`` return this of a log, or of a part of one, of all of which it was found."""
+    if (id(prefs), name) not in _FOUND:
+        finalize(prefs, _FOUND.pop, (id(prefs), name), None)
+    _FOUND[id(prefs), name] = found
 
 
 def touches(batch: Batch) -> NDArray[np.int64]:

@@ -419,7 +419,7 @@ class JudgedQueries:
                 Setting("interval", "none"),
                 ") or, but for the bootstrap, at most 16.8 million pairs of items were judged, of the sandwich 1,000 "
                 "items; other scores but dependent-click's from as many pairs, clicks or places. A linear scorer is "
-                "fitted to structures by name whose scores are found so, and of clicks by lists, not by pairs",
+                "fitted to structures by name whose scores are found so",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
         with told(self.name):

@@ -17,12 +17,13 @@ from pyspark.sql import functions as fn
 from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
+from concordant.apps.spark.learning_clicks import needs_below, targets_of_clicks
 from concordant.apps.spark.learning_draws import drawn_of_query
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.ranking import divided, divisible, options_of_fit, refuse_estimated, summable
+from concordant.apps.spark.ranking import divided, divisible, estimated, options_of_fit, summable
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.structure_sums import declared, scored
@@ -51,9 +52,6 @@ def refuse_beyond_spark(ranker: AggregationRanker) -> None:
         )
     if ranker.intercept != "query":
         raise UsageError(f"intercept {ranker.intercept!r} {WHERE} every query has its own")
-    for structure in ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]:
-        if structure != "auto":
-            refuse_estimated(structure, ranker.structure_options or {})
 
 
 def targets(
@@ -91,11 +89,21 @@ def targets(
     """
     judged = settled(JudgedQueries.of(log, session or spark_session(master), **reading))
     options = structure_options or {}
-    refuse_estimated(structure, options)
-    plan, *others = plans_asked(judged.kind, structure, options, order=order, gain=gain, normalise=normalise)
-    if others:
-        raise UsageError("targets are of one aggregation: give one structure, order, gain and c0, not several or auto")
-    made = targets_of(judged, plan, Recipe(options, subsets, at, seed))
+
+    def plan_of(clicks: str) -> Plan:
+        asked: dict[str, Any] = {"order": order, "gain": gain, "normalise": normalise, "clicks": clicks}
+        plan, *others = plans_asked(judged.kind, structure, options, **asked)
+        if others:
+            raise UsageError(
+                "targets are of one aggregation: give one structure, order, gain and c0, not several or auto"
+            )
+        return plan
+
+    plan, recipe = plan_of("cascade"), Recipe(options, subsets, at, seed)
+    if estimated(structure, options) or (structure is None and needs_below(structure, judged)):
+        made = targets_of_clicks(judged, plan_of, recipe)
+    else:
+        made = targets_of(judged, plan, recipe)
     weight = fn.col("judgments") / fn.col("size")
     with judged.explained():
         whole = made.agg(fn.sum(weight).alias("weight"), fn.count(fn.lit(1)).alias("rows")).first()
@@ -183,7 +191,8 @@ def fit(
     their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
     losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
     the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for structures that
-    are functions and clicks judged by pairs: then it is the driver's.
+    are functions: then it is the driver's. Of clicks all of the log tells how positions are examined or readers go on,
+    and which of both reads lists with several clicks.
 
     Parameters
     ----------
@@ -308,7 +317,10 @@ class SparkSums(TargetSums):
 
 def several_passes(ranker: AggregationRanker, kind: str) -> bool:
     """Whether a fit informs its targets by the features, or chooses anything on held-out judgments."""
-    clicks = kind == "selections" and ranker.structure is None  # how many lists have several clicks decides
+    listed = ranker.structure if isinstance(ranker.structure, list) else [ranker.structure]
+    clicks = kind == "selections" and None in listed  # how many lists have several clicks decides
+    if any(one != "auto" and estimated(one, ranker.structure_options or {}) for one in listed):
+        return True
     if ranker._informed(kind) or ranker.order == "auto" or clicks or ranker._gated(kind, False, streamed=False):
         return True
     tried, ridges, _ = ranker._to_try(kind, 1, False, "cascade")

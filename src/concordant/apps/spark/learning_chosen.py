@@ -10,16 +10,17 @@ the sample it is sums as well (``learning_numbers``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_clicks import ClicksRead, needs_below, of_positions, read_parts
 from concordant.apps.spark.learning_features import FeatureFrame
 from concordant.apps.spark.learning_held import WHOLE, Held, HeldFrame, Split, Sums
-from concordant.apps.spark.learning_judged import list_losses
+from concordant.apps.spark.learning_judged import dealt_parts, losses_together
 from concordant.apps.spark.learning_numbers import SampledSums
 from concordant.apps.spark.learning_parts import Both, Parts, dividing, named
 from concordant.apps.spark.learning_passes import (
@@ -36,15 +37,17 @@ from concordant.apps.spark.learning_passes import (
     Totals,
     Trial,
     minimised,
+    scaled,
 )
 from concordant.apps.spark.learning_slices import Begins, Winners, bare, begins, with_divided
-from concordant.errors import InputError, Setting, UsageError, counted
+from concordant.errors import InputError, counted
 from concordant.learning.features.matrix import Alignment
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve, TooFew, refuse_few
 from concordant.learning.rankers.columns import Learned
 from concordant.learning.rankers.disagreement import FEW_QUERIES
+from concordant.learning.rankers.edge_sources import note_of_several
 from concordant.learning.rankers.gate import (
     CURVATURE,
     DEFAULT,
@@ -74,12 +77,6 @@ from concordant.progress import stage
 Floats = NDArray[np.float64]
 
 
-def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
-    """The equations with all weights times a factor."""
-    names = ("gram", "moment", "squares", "level", "total")
-    return replace(equations, **{name: getattr(equations, name) * factor for name in names})
-
-
 HERE = -1
 """Bucket of what the driver holds."""
 Found = tuple[Floats, Learned, tuple[str, ...], Curve | None]
@@ -101,6 +98,8 @@ class Choosing:
     priors: dict[Split, Prior] = field(default_factory=dict)
     pairs: HeldFrame | None = None
     """The pairs of divided queries, once they are dealt."""
+    clicks: ClicksRead | None = None
+    """How clicks are read, where some lists have several and all of the log tells."""
     edges: dict[Fit, Floats] = field(default_factory=dict)
     """Coefficients of candidates of the gate, and of pairwise scorers."""
 
@@ -109,7 +108,7 @@ class Choosing:
         cls, ranker: Any, kind: str, judged: JudgedQueries, features: FeatureFrame, fitted: Normaliser, rows: int
     ) -> Choosing:
         """Bring a log and its features together, to be freed by ``forget``."""
-        below = reads_below(ranker.structure, Preferences.empty())
+        below = needs_below(ranker.structure, judged)
         how = dividing(ranker, kind, judged)
         return cls(ranker, kind, HeldFrame.of(judged, features, fitted, rows, below=below, dividing=how), fitted)
 
@@ -124,19 +123,6 @@ class Choosing:
             keys, _ = self.facts["queries"][found["bucket"]]
             self.facts["queries"][found["bucket"]] = keys, np.array([int(found["pairs"])])
             self.facts["largest"].append(found["judgments"])
-        usual = self.ranker.structure is None or self.ranker.structure == "auto"
-        if self.facts["several"] and self.divided and not usual and self.target.of_lists:
-            raise UsageError(
-                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click, and a query is too "
-                f"large for a task: the structure by which {self.target} reads what is held out is then chosen in "
-                "memory only; fit it on one machine"
-            )
-        if self.facts["several"] and usual:
-            raise UsageError(
-                f"{self.facts['several']:,} of {self.judgments:,} lists have more than one click; which structure "
-                "reads them is chosen in memory only: on Spark name one, such as ",
-                Setting("structure", "cascade"),
-            )
 
     # -- what there is -----------------------------------------------------------------------------------------------
     @property
@@ -177,6 +163,11 @@ class Choosing:
         return Target.of(self.ranker.target, self.kind)
 
     @property
+    def usual(self) -> bool:
+        """Whether no structure is named."""
+        return self.ranker.structure is None or self.ranker.structure == "auto"
+
+    @property
     def queries(self) -> int:
         return sum(len(keys) for keys, _ in self.facts["queries"].values())
 
@@ -191,7 +182,8 @@ class Choosing:
         self._look(features, rows)
         ranker, kind, n = self.ranker, self.kind, self.n
         informed = ranker._informed(kind)
-        tried, ridges, beyond = ranker._to_try(kind, max(self.facts["largest"]), informed, "cascade")
+        clicks = "dependent-click" if self.facts["several"] else "cascade"  # or another with the same plans
+        tried, ridges, beyond = ranker._to_try(kind, max(self.facts["largest"]), informed, clicks)
         way = ""
         if beyond and len(ridges) > 1:
             way = "queries" if self.queries >= max(FEW_QUERIES, 2 * n) else "judgments"
@@ -219,6 +211,9 @@ class Choosing:
                 refuse_few(split[1], n, self.totals[split, "held"], self.totals[split, "judgments"], self._of)
         except TooFew as error:
             unchosen, cv = error, []
+        if self._reads_positions(tried):
+            clicks = self._read_clicks(tried, dict.fromkeys([*cv, *gate]), [*gate, *(cv if beyond else [])])
+            tried = ranker._to_try(kind, max(self.facts["largest"]), informed, clicks)[0]
         pilot = RIDGE if numbers is None or not beyond else numbers.precision / self.facts["mass"]
         precision = pilot * self.judgments
         self._fit_pairs(numbers, start, dict.fromkeys([WHOLE, *cv, *gate]), edge_names, gate, precision)
@@ -268,7 +263,10 @@ class Choosing:
         if numbers is not None:
             prior = {"tau2": float(numbers.variance), "prior_ridge": float(numbers.precision / self.facts["mass"])}
         how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
-        return theta, how, (*facts.notes, *(() if numbers is None else numbers.notes)), curve
+        notes = (*facts.notes, *(() if numbers is None else numbers.notes))
+        if ranker.structure is None and self.facts["several"]:
+            notes += (note_of_several(self.facts["several"], self.judgments, clicks),)
+        return theta, how, notes, curve
 
     @property
     def _of(self) -> tuple[int, int]:
@@ -362,6 +360,43 @@ class Choosing:
         before.forget()
         self.pairs = self.slices.changed(bare) if self.divided else None
 
+    def _reads_positions(self, tried: list[Plan]) -> bool:
+        """Whether all of the log has to say how its clicks are read."""
+        below = self.usual or reads_below(self.ranker.structure, Preferences.empty())
+        return of_positions(tried, self.ranker.structure_options) or (bool(self.facts["several"]) and below)
+
+    def _read_clicks(self, tried: list[Plan], splits: Iterable[Split], compared: list[Split]) -> str:
+        """Find how clicks are read from all of the log, from what each fold leaves and what it holds out.
+
+        ``compared``: folds by which losses are compared. Return the structure that reads them where none is named.
+        """
+        apart = [split for split in dict.fromkeys(compared) if split[0] != "queries" and self.target.of_lists]
+        if apart:
+            slices = self.slices if self.divided else None
+            self._replace(dealt_parts(self.held, slices, apart, self.ranker.seed, self._keys(apart)))
+        items = {query: int(found["items"]) for query, found in self.divided.items()}
+        named = of_positions(tried, self.ranker.structure_options)
+        with stage("reading clicks"):
+            self.clicks = ClicksRead.of(self.held, read_parts(splits, apart, self.target.of_lists), items, named=named)
+            self._replace(self.clicks.tell(self.held))
+        return self.clicks.known[WHOLE].usual
+
+    def _replace(self, held: HeldFrame) -> None:
+        """Go on with other objects, made of those that there are."""
+        before, self.held = self.held, held
+        self.held.sums(Totals((), False))
+        before.forget()
+        if self.divided and self.pairs is not None:
+            self.pairs.forget()
+            self.pairs = self.slices.changed(bare)
+
+    def _keys(self, splits: Iterable[Split]) -> dict[Split, NDArray[np.uint64]]:
+        """The keys of all clusters of what each fold holds out, sorted; none where judgments are in none."""
+        if not any(self.facts["clustered"]):
+            return {}
+        found = self.held.sums(HeldClusters(tuple(splits), self.ranker.seed))
+        return {split: each.values for split, each in found.items()}
+
     def forget(self) -> None:
         """Free what is kept."""
         for held in (self.held, self.pairs):
@@ -407,7 +442,7 @@ class Choosing:
 
     @property
     def _parts(self) -> Parts:
-        return Parts(self.held, self.pairs or self.held, self.divided, self.kind, self.ranker._recipe())
+        return Parts(self.held, self.pairs or self.held, self.divided, self.kind, self.ranker._recipe(), self.clicks)
 
     def _equations(self, aims: list[Aim]) -> None:
         """Make the targets that were not made yet, and add up their normal equations."""
@@ -449,14 +484,13 @@ class Choosing:
                 (query, one.split): self.totals["divided", query, one.split] for query in self.divided for one in trials
             }
             strength = {part: one["held mass"] / one["held"] for part, one in found.items() if one["held"]}
-            seed, keys = self.ranker.seed, dict[Split, NDArray[np.uint64]]()
-            if clusters and self.target.of_lists:
-                found = self.held.sums(HeldClusters(tuple(one.split for one in trials), seed))
-                keys = {split: each.values for split, each in found.items()}
+            seed, together = self.ranker.seed, not self.target.adds_up(self.kind)
+            keys = self._keys(one.split for one in trials) if together else {}
             sums = self.held.sums(Losses(tuple(trials), self.target, seed, clusters, strength, keys))
-            if self.divided and self.target.of_lists:
+            if self.divided and together:
                 of_query = self.slices, self.divided, self.totals
-                sums += list_losses(self.target, self.kind, *of_query, trials, seed, keys)
+                clicks = self.clicks if self.target.of_lists else None
+                sums += losses_together(self.target, self.kind, *of_query, trials, seed, keys, clicks)
             return sums
 
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:
@@ -471,7 +505,7 @@ class Choosing:
         trials = []
         for aim in aims:
             thetas = [self._solved(aim, place, ridge) for place, ridge in combinations]
-            trials.append(Trial(aim.split, np.column_stack(thetas)))
+            trials.append(Trial(aim.split, np.column_stack(thetas), compared=False))
         losses = self._checked(self._judged(trials, "cross-validation"), [aim.split for aim in aims])
         rows = [{**tried[place].row, "ridge": ridge} for place, ridge in combinations]
         return Curve.of(rows, losses, str(self.target))

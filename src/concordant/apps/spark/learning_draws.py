@@ -25,6 +25,7 @@ from concordant.learning.rankers.validation import reads_below
 from concordant.learning.targets.mean_targets import Targets, in_blocks, of_draws
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import draw_subsets, label_keys
+from concordant.ranking.click_models import KnownClicks
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -100,12 +101,16 @@ class _Received:
     subsets: int
     priors: Sequence[Mapping[str, Any] | None]
     """Of each drawing."""
+    known: Sequence[KnownClicks | None]
+    """How clicks are read, likewise."""
 
     def __call__(self, parts: list[Preferences], place: int) -> _Made:
         while len(parts) > 1:
             parts = [sum(parts[at : at + 2], Preferences.empty()) for at in range(0, len(parts), 2)]
-        plans = [replace(plan, order="all") for plan in self.plans]
-        return _Made(place, self.recipe.targets(plans, parts[0], self.priors[place // self.subsets]))
+        plans, drawing = [replace(plan, order="all") for plan in self.plans], place // self.subsets
+        if (known := self.known[drawing]) is not None:
+            known.tell(parts[0])
+        return _Made(place, self.recipe.targets(plans, parts[0], self.priors[drawing]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +119,8 @@ class _Made:
     targets: list[Targets]
 
 
-def _about(held: Held) -> Sums:
+def described(held: Held) -> Sums:
+    """What a slice has of its query."""
     prefs = held.prefs
     return Sums(judgments=len(prefs), query=Union(prefs.queries), items=Union(prefs.items))
 
@@ -130,12 +136,12 @@ def drawn_of_query(judged: JudgedQueries, label: Any, plan: Plan, recipe: Recipe
     made, number, source = cut
     slices = HeldFrame(made.persist(StorageLevel.MEMORY_AND_DISK), number, (source,))
     try:
-        about = slices.sums(_about)
+        about = slices.sums(described)
         key = label_keys(about["query"].labels, recipe.seed)[0]
         parts = {WHOLE: int(about["judgments"])}
         if about["judgments"] <= int(plan.order):
             return None, about
-        return drawn_targets(slices, parts, key, [plan], recipe, {})[WHOLE, plan], about
+        return drawn_targets(slices, parts, key, [plan], recipe, {}, {})[WHOLE, plan], about
     finally:
         slices.forget()
 
@@ -151,16 +157,17 @@ def drawn_targets(
     plans: Sequence[Plan],
     recipe: Recipe,
     priors: Mapping[Split, Mapping[str, Any]],
+    known: Mapping[Split, KnownClicks],
 ) -> dict[tuple[Split, Plan], Targets]:
     """Targets of one query by plans of one order k from what folds leave, more than k judgments each.
 
-    ``parts``: how many judgments; ``priors``: further options of the structure.
+    ``parts``: how many judgments; ``priors``: further options of the structure; ``known``: how clicks are read.
     """
     k, subsets = int(plans[0].order), recipe.subsets
     counted = slices.sums(_Counts(tuple(parts)))
     drawings = [Drawing(split, number, k, subsets, key, begins(counted[split])) for split, number in parts.items()]
-    options = [priors.get(split) for split in parts]
-    received = _Received(plans, recipe, subsets, options)
+    options, read = [priors.get(split) for split in parts], [known.get(split) for split in parts]
+    received = _Received(plans, recipe, subsets, options, read)
     made = slices.exchanged(_Sent(drawings), received, len(drawings) * subsets)
     try:
         found = made.sums(_found)

@@ -33,6 +33,7 @@ from concordant.losses.pair_losses import pair_loss, value_penalty
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.click_models import KnownClicks
 from concordant.ranking.ranked_lists import examined_only
 
 Floats = NDArray[np.float64]
@@ -97,9 +98,11 @@ class Held:
     """Where this is a part of one query."""
     parts: dict[Split, NDArray[Any]] = field(default_factory=dict)
     """How many of each judgment that a fold holds out are in each part of these."""
+    read: dict[Which, KnownClicks] = field(default_factory=dict)
+    """How the clicks of parts of the judgments are read, where all of a log tells."""
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables", "slice", "parts")
+        names = ("Z", "row", "bucket", "shares", "query_fold", "ends", "tables", "slice", "parts", "read")
         return {"prefs": replace(self.prefs), **{name: getattr(self, name) for name in names}}  # without what is cached
 
     @property
@@ -119,6 +122,11 @@ class Held:
         rows = np.flatnonzero(count)
         return keep(self.prefs, rows, count[rows], self.known)
 
+    def _told(self, prefs: Preferences, which: Which) -> Preferences:
+        if which in self.read:
+            self.read[which].tell(prefs)
+        return prefs
+
     @cached_property
     def known(self) -> Ints:
         """Queries and items that are declared."""
@@ -137,18 +145,18 @@ class Held:
 
     def learned(self, split: Split) -> Preferences:
         """The judgments that are learned from; all queries and items are declared."""
-        return self.prefs if split == WHOLE else self._kept(self.left(split))
+        return self._told(self.prefs if split == WHOLE else self._kept(self.left(split)), split)
 
     def part(self, which: Which) -> Preferences:
         """Some of the judgments; all queries and items are declared."""
         if len(which) == 2:
             return self.learned(which)
         _, split, part = which
-        return self._kept(self.counts(split) - (self.parts[split][part] if part >= 0 else 0))
+        return self._told(self._kept(self.counts(split) - (self.parts[split][part] if part >= 0 else 0)), which)
 
     def left_out(self, split: Split) -> Preferences:
         """The judgments that a fold holds out."""
-        return self._kept(self.counts(split))
+        return self.part((HELD, split, -1))
 
     # -- pairs -------------------------------------------------------------------------------------------------------
     @cached_property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from concordant.apps.spark.learning_held import (
 )
 from concordant.apps.spark.learning_passes import Aim, Fit, KnownScores, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
-from concordant.apps.spark.ranking import divisible, options_of_fit, refuse_estimated
+from concordant.apps.spark.ranking import divisible, estimated, options_of_fit
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided
 from concordant.apps.spark.structure_sums import declared, reading
@@ -43,13 +43,13 @@ from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edge_sources import usual_structure
 from concordant.learning.rankers.plans import Plan, Recipe, options_of
-from concordant.learning.rankers.target import Target
 from concordant.learning.targets.mean_targets import Targets
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import label_keys
+from concordant.ranking.click_models import KnownClicks
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -70,12 +70,12 @@ def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Div
     """
     informed = ranker._informed(kind)
     tried, _, _ = ranker._to_try(kind, max(judged.large_sizes, default=1), informed, "cascade")
-    pairs_of_clicks = kind == "selections" and not Target.of(ranker.target, kind).of_lists  # are no sum over lists
-    if pairs_of_clicks or any(not isinstance(plan.structure, str) for plan in tried):
+    if any(not isinstance(plan.structure, str) for plan in tried):
         return None
     for plan in tried:
         options = options_of_plan(plan, ranker._recipe())
-        refuse_estimated(plan.structure, options)
+        if estimated(plan.structure, options):
+            continue
         fits = divisible(judged, plan.structure, options) or with_coefficients(plan.structure, options)
         if reading(str(plan.structure), kind) is None and not fits:
             return None
@@ -291,6 +291,16 @@ class Both:
         return sum((frame.sums(work) for frame in self.frames), Sums())
 
 
+class ClickScores(Protocol):
+    """How the clicks of parts of the judgments are read, where all of a log tells."""
+
+    known: dict[Which, KnownClicks]
+
+    def scores(self, query: int, which: Which, structure: str = "", **options: Any) -> Scores:
+        """Of the items of a divided query, by the usual structure of a part or by another."""
+        ...
+
+
 # -- what a fit asks of them -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -303,6 +313,8 @@ class Parts:
     divided: Sums
     kind: str
     recipe: Recipe
+    clicks: ClickScores | None = None
+    """How clicks are read, where all of the log tells."""
 
     def joined(self) -> list[HeldFrame]:
         """Of lists the pairs, all that is said of one in one place; to be freed."""
@@ -351,6 +363,11 @@ class Parts:
         for name in dict.fromkeys(fit[0] for fit in fits if self.divided and surrogate(fit[0]).reads == "scores"):
             some = [(query, fit[1]) for query in self.divided for fit in fits if fit[0] == name]
             parts = {part: int(totals["divided", *part]["judgments"]) for part in some}
+            if self.clicks is not None:
+                for (query, split), number in parts.items():
+                    if number:
+                        found[query, name, split] = self.clicks.scores(query, split), number
+                continue
             plan = Plan(usual_structure(surrogate(name), self.kind), "all", "identity", False)
             made = self.scores(plan, {part: number for part, number in parts.items() if number})
             found |= {(query, name, split): (each, parts[query, split]) for (query, split), each in made.items()}
@@ -390,12 +407,15 @@ class Parts:
         informed, about = aims[0].informed, self.divided[query]
         key = label_keys(Labels.encode([about["query"]])[0], self.recipe.seed)[0]
         prior = {split: options[query, split] for split in own} if informed else {}
-        made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior)
+        known = {} if self.clicks is None else {split: self.clicks.known[split] for split in own}
+        made = drawn_targets(self.held.some(about["buckets"]), own, key, [*plans], self.recipe, prior, known)
         return {((query, split), informed, plan): each for (split, plan), each in made.items()}
 
     def scores(self, plan: Plan, parts: Mapping[Part, int]) -> dict[Part, Scores]:
         """Scores by the structure of a plan. Errors: as of ``scores_of_parts``."""
         options, structure = options_of_plan(plan, self.recipe), str(plan.structure)
+        if self.clicks is not None and estimated(structure, options):
+            return {(query, split): self.clicks.scores(query, split, structure, **options) for query, split in parts}
         if structure == "log-odds" and self.kind == "comparisons" and not options and parts:
             return log_odds(self.pairs, tuple(parts))
         found = dict[Part, Scores]()

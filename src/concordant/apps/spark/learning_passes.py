@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.learning_held import JOINED, WHOLE, Held, Split, Summing, Sums
+from concordant.apps.spark.learning_held import HELD, JOINED, WHOLE, Held, Split, Summing, Sums
 from concordant.apps.spark.learning_slices import Begins, Scored, first_cards
 from concordant.apps.spark.learning_sums import Part
 from concordant.apps.spark.splitting import Union
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edge_sources import of_preferences, of_scores
 from concordant.learning.rankers.plans import Plan, Recipe
-from concordant.learning.rankers.target import Target, judges_of_parts
+from concordant.learning.rankers.target import PARTS, Target, judges_of_parts
 from concordant.learning.solvers.edge_problem import EdgeProblem, factorised
 from concordant.learning.solvers.least_squares import NormalEquations, products
 from concordant.learning.targets.informed import SAMPLE
@@ -361,6 +361,12 @@ class Equations:
                 found[aim, place, "facts"] = Sums({**summed, "largest": [said.largest]})
 
 
+def scaled(equations: NormalEquations, factor: float) -> NormalEquations:
+    """The equations with all weights times a factor."""
+    names = ("gram", "moment", "squares", "level", "total")
+    return replace(equations, **{name: getattr(equations, name) * factor for name in names})
+
+
 @dataclass(frozen=True, eq=False)
 class Keys:
     """Keys of clusters, sorted; those of parts are counted once."""
@@ -397,6 +403,8 @@ class Trial:
     """Whether the error of a difference is over queries, and not over judgments."""
     reference: int = 0
     """The scorer that the others are compared with."""
+    compared: bool = True
+    """Whether they are compared, with an error."""
 
 
 @dataclass(frozen=True)
@@ -417,7 +425,7 @@ class Losses:
         found = Sums()
         for trial in self.trials:
             prefs = held.left_out(trial.split)
-            if not len(prefs) or (held.slice is not None and self.target.of_lists):
+            if not len(prefs) or (held.slice is not None and not self.target.adds_up(str(prefs.kind))):
                 continue
             judge = self.target.judge(prefs, np.ones(len(held.start) - 1))
             scores = products_of(held, trial.thetas)
@@ -426,6 +434,8 @@ class Losses:
             found[trial.split, "lost"], found[trial.split, "weight"] = lost.sum(axis=0), float(judge.weight.sum())
             found[trial.split, "edges"] = judge.edges
             apart = lost - lost[:, [trial.reference]]
+            if not trial.compared:
+                continue
             if trial.by_query and held.slice is not None:
                 own = Sums(lost=lost.sum(axis=0), weight=float(judge.weight.sum()))
                 found["divided", held.slice.query, trial.split] = own
@@ -448,10 +458,16 @@ class Losses:
                 else:
                     found[trial.split, "products"] = each.T @ (count[:, None] * each)
             else:
-                parts = judges_of_parts(judge, self.target, self.seed, self.keys.get(trial.split))
+                parts = self._parts(held, trial.split, judge)
                 found[trial.split, "parts lost"] = np.array([self.lost(part, scores).sum(axis=0) for part in parts])
                 found[trial.split, "parts weight"] = np.array([float(part.weight.sum()) for part in parts])
         return found
+
+    def _parts(self, held: Held, split: Split, judge: Any) -> list[Any]:
+        """What judges without each part of what a fold holds out."""
+        if split not in held.parts:
+            return [*judges_of_parts(judge, self.target, self.seed, self.keys.get(split))]
+        return [self.target.judge(held.part((HELD, split, part)), judge.given) for part in range(PARTS)]
 
     def _scale(self, held: Held, split: Split, judge: Any) -> float:
         """Judgments of a divided query count by their strength among all of it, not of the slice."""

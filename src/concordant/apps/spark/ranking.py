@@ -84,9 +84,9 @@ def rank(
 
 def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
     """Refuse what is estimated from the whole log, of which a task sees a part. Errors: UsageError."""
-    member = find_structure(structure) if isinstance(structure, str) else None
-    if member is None or not (member.linked or ("propensities" in member.options and not options.get("propensities"))):
+    if not estimated(structure, options):
         return
+    member = find_structure(structure)
     given = () if member.linked else ("; give ", Setting("propensities"))
     raise UsageError(
         f"on Spark a task sees a part of the log, from which {member.name} cannot tell how often positions are "
@@ -94,6 +94,14 @@ def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
         *given,
         f"{', ' if given else '; '}work without Spark, or take the cascade",
     )
+
+
+def estimated(structure: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a structure estimates from the whole log how often positions are examined or readers go on."""
+    member = find_structure(structure) if isinstance(structure, str) else None
+    if member is None:
+        return False
+    return bool(member.linked) or ("propensities" in member.options and not options.get("propensities"))
 
 
 def _one_query(judged: JudgedQueries) -> bool:

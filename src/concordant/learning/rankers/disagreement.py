@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -87,6 +89,49 @@ class Disagreement:
         rate = np.divide(self.weight, self.total, out=np.zeros_like(self.weight), where=self.total > 0)
         lost *= rate[self.batch.graph[edges.holder]]
         return np.bincount(edges.holder, lost, len(self.batch.judgment)).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class BetweenLists:
+    """What ``Disagreement`` makes of the clicks of one query, without its pairs; those of parts of the lists add up."""
+
+    clicks: Floats
+    """Of each item; ``passed``: how often it was examined and passed over."""
+    passed: Floats
+    within: float
+    """Strength of the pairs of which either item is in the same list, and of those that each of some scorers has the
+    wrong way round."""
+    wrong: Floats
+
+    @classmethod
+    def of(cls, prefs: Preferences, scores: Floats) -> BetweenLists:
+        """Of some lists of a query and scores of its items, shape (items, scorers)."""
+        batch = Batch.whole(prefs)
+        clicks, examined = examinations(batch)
+        winner, loser, times = _within_lists(batch)
+        gap = scores[winner] - scores[loser]
+        return cls(clicks, examined - clicks, float(times.sum()), times @ np.where(gap < 0, 1.0, 0.5 * (gap == 0)))
+
+    def __add__(self, other: BetweenLists) -> BetweenLists:
+        within, wrong = self.within + other.within, self.wrong + other.wrong
+        return BetweenLists(self.clicks + other.clicks, self.passed + other.passed, within, wrong)
+
+    def strength(self, scores: Floats) -> tuple[float, Floats]:
+        """Strength of all pairs, and of those that each scorer has the wrong way round.
+
+        >>> log = Preferences.from_selections(None, [1, 1, 2, 2], [1, 2] * 2, list("xyyx"), [1, 0, 0, 0])
+        >>> BetweenLists.of(log, np.array([[1.0], [2.0]])).strength(np.array([[1.0], [2.0]]))
+        (1.0, array([1.]))
+        """
+        total = float(self.clicks @ (self.passed.sum() - self.passed))
+        return total - self.within, np.array([self._wrong(one) for one in scores.T]) - self.wrong
+
+    def _wrong(self, scores: Floats) -> float:
+        """Of all pairs of a click and a pass, those within one list, too."""
+        _, level = np.unique(scores, return_inverse=True)
+        at = np.bincount(level, self.passed)
+        above = at.sum() - np.cumsum(at)
+        return float(self.clicks @ (above[level] + 0.5 * (at[level] - self.passed)))
 
 
 def _between_lists(batch: Batch) -> Graphs:

@@ -121,9 +121,14 @@ def clicks_note(name: str) -> Note:
 
 def several_note(prefs: Preferences, name: str) -> list[Note]:
     """Say what lists of several clicks are read by where nothing is named."""
+    return [note_of_several(several_clicks(prefs), len(prefs), name)]
+
+
+def note_of_several(several: int, lists: int, name: str) -> Note:
+    """The same from how many lists have several clicks, of so many."""
     text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
     text += ", for the log tells how often positions are examined" if name == "position-based" else ""
-    return [Note("several clicks", text, several=several_clicks(prefs), of=len(prefs), name=name)]
+    return Note("several clicks", text, several=several, of=lists, name=name)
 
 
 def structure_for(member: Surrogate, given: Any, prefs: Preferences) -> Any:

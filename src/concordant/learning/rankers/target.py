@@ -83,6 +83,10 @@ class Target:
         """Whether it judges whole lists, through a structure, and is therefore no sum over judgments."""
         return self.name != "pairwise"
 
+    def adds_up(self, kind: str) -> bool:
+        """Whether it is a sum over judgments of a kind; pairs of clicks are between lists."""
+        return not self.of_lists and kind != "selections"
+
     def structure_for(self, held: Preferences) -> str:
         """The structure whose scores of the held-out judgments a list is judged by."""
         return self.structure_of(str(held.kind), usual_clicks(held) if held.kind == "selections" else "")

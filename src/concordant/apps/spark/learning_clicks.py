@@ -1,0 +1,551 @@
+"""Clicks whose lists have several: which model reads them, and what it says of positions, is found of a whole log.
+
+The position-based model is Newton's method in the log-examinations of positions, with the attractions maximised over in
+the tasks; dependent clicks are the moves of expectation–maximisation, which tasks make again from the start or from
+where they are kept. Both are those of memory, for all parts of the judgments side by side, so that a fit asks for a
+pass for each step of all of them. Of a query that is divided the attractions are the driver's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from concordant.apps.spark.checking import Checks
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_cutting import Featureless, sliced
+from concordant.apps.spark.learning_draws import described, drawn_targets
+from concordant.apps.spark.learning_held import (
+    HELD,
+    PIECES,
+    WHOLE,
+    Held,
+    HeldFrame,
+    Slice,
+    Split,
+    Sums,
+    Which,
+    pieces,
+    summed,
+)
+from concordant.apps.spark.learning_parts import known_targets, nobody, side_by_side
+from concordant.apps.spark.learning_sums import MakeTargets, target_columns
+from concordant.apps.spark.partitioning import put_together
+from concordant.apps.spark.ranking import estimated
+from concordant.apps.spark.shares import CELLS, Tally
+from concordant.apps.spark.splitting import Blocks, together
+from concordant.apps.spark.structure_sums import PLACES, declared
+from concordant.errors import UsageError
+from concordant.learning.rankers.plans import Plan, Recipe, options_of
+from concordant.learning.rankers.target import PARTS
+from concordant.learning.rankers.validation import reads_below
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.ragged import Ragged
+from concordant.preferences.sampling import label_keys
+from concordant.ranking.click_models import (
+    CLIP,
+    Cells,
+    Examination,
+    KnownClicks,
+    Slopes,
+    attractions,
+    clicked_only,
+    clicks_with_more_below,
+    explored,
+    likelier,
+    linked_positions,
+    numbered,
+    slopes_at,
+    weighted_clicks,
+)
+from concordant.ranking.dependent_clicks import Climb, GoingOn, Left, Most, Move, Reached, climbed, rates_at
+from concordant.ranking.ranked_lists import examinations, rates_of, several_clicks
+from concordant.ranking.scores import Scores
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+KEPT = 12
+"""Moves that tasks make again in every pass, before they keep where these lead."""
+FEW = 1 << 17
+"""Entries of lists, those of equal lists once, up to which the driver takes what models read of all of them."""
+Part = tuple[int, Which]
+"""A divided query, and some of its judgments."""
+
+
+# -- before anything is brought together ---------------------------------------------------------------------------
+NUMBER = pa.schema([("number", pa.int64())])
+
+
+def _several(prefs: Preferences) -> pa.Table:
+    return pa.table({"number": [several_clicks(prefs)]}, NUMBER)
+
+
+def _several_of(prefs: Preferences) -> Sums:
+    return Sums(number=several_clicks(prefs))
+
+
+def _same(prefs: Preferences) -> Preferences:
+    return prefs
+
+
+def _several_of_large(judged: JudgedQueries, label: Any) -> pa.Table:
+    shares, _, tasks = together(judged, label, _same)
+    try:
+        return pa.table({"number": [summed(shares, _several_of, tasks).get("number", 0)]}, NUMBER)
+    finally:
+        shares.unpersist()
+
+
+def of_positions(plans: Iterable[Plan], options: Mapping[str, Any] | None) -> bool:
+    """Whether a plan's structure is estimated from all of a log: how positions are examined, or readers go on."""
+    return any(estimated(plan.structure, options or {}) for plan in plans)
+
+
+def needs_below(structure: Any, judged: JudgedQueries) -> bool:
+    """Whether what stands below the last click of a list is read: a pass over a log of clicks with nothing named."""
+    if judged.kind != "selections" or not (structure is None or structure == "auto"):
+        return reads_below(structure, Preferences.empty())
+    if judged.checks.clicks != "all":
+        return False
+    with judged.explained():
+        found = judged.table(_several, NUMBER, partial(_several_of_large, judged))
+        return bool(sum(found.toArrow()["number"].to_pylist()))
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Counting:
+    """Lists with several clicks, those with more below the last one, and the longest, of parts of the judgments."""
+
+    parts: tuple[Which, ...]
+
+    def __call__(self, held: Held) -> Sums:
+        found = Sums(entries=len(held.prefs.list_item) if isinstance(held.prefs, Lists) else 0)
+        for which in self.parts:
+            prefs = held.part(which)
+            longest = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
+            own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=Most(longest))
+            if held.slice is not None:
+                clicks, examined = examinations(Batch.whole(prefs))
+                own["clicks", held.at.query], own["examined", held.at.query] = clicks, examined
+            found[which] = own
+        return found
+
+
+@dataclass(eq=False)
+class _Clicked:
+    """What models of clicks read of some queries, or of a slice of one, by part of the judgments."""
+
+    bucket: int
+    slice: Slice | None
+    left: dict[Which, Left]
+    cells: dict[Which, Cells]
+    """Of items that were clicked; of a slice of all."""
+    climbs: dict[Which, Climb]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Make that of what is held."""
+
+    longest: Mapping[Which, int]
+
+    def __call__(self, held: Held) -> _Clicked:
+        found = _Clicked(held.bucket, held.slice, {}, {}, {})
+        for which, places in self.longest.items():
+            batch = Batch.whole(held.part(which))
+            left, cells = Left.of(batch), replace(Cells.of(batch), places=places)
+            went_on = np.zeros(places)
+            went_on[: len(left.went_on)] = left.went_on[:places]
+            found.left[which] = replace(left, went_on=went_on)
+            found.cells[which] = cells if held.slice is not None else clicked_only(cells)
+            found.climbs[which] = Climb.of(left)
+        return found
+
+
+@dataclass(frozen=True)
+class _Each:
+    """A piece of work for each of some models."""
+
+    works: Mapping[tuple[str, Which], Callable[[_Clicked, Which], Sums]]
+
+    def __call__(self, clicked: _Clicked) -> Sums:
+        return Sums({key: work(clicked, key[1]) for key, work in self.works.items()})
+
+
+def _places(clicked: _Clicked, which: Which) -> Sums:
+    """How often clicks at each place were followed by others, and how often they were the last above something."""
+    left = clicked.left[which]
+    return Sums(went_on=left.went_on, last=left.last)
+
+
+def _linked(clicked: _Clicked, which: Which) -> Sums:
+    """Which positions clicked items link; of a slice the cells."""
+    cells = clicked.cells[which]
+    if clicked.slice is None:
+        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)))
+    key = cells.nodes.owner * PLACES + cells.place
+    return Sums({clicked.slice.query: Tally.of(key, cells.shown, cells.clicked)})
+
+
+@dataclass(frozen=True, eq=False)
+class _At:
+    """The position-based likelihood at some log-examinations."""
+
+    u: Floats
+
+    def __call__(self, clicked: _Clicked, which: Which) -> Sums:
+        return Sums() if clicked.slice is not None else Sums(slopes=slopes_at(clicked.cells[which], self.u)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """The last of some moves, the others made before; from where it starts for the items of divided queries."""
+
+    moves: tuple[Move, ...]
+    points: Mapping[int, Floats]
+
+    def __call__(self, clicked: _Clicked, which: Which) -> Sums:
+        left = clicked.left[which]
+        if clicked.slice is not None:
+            query = clicked.slice.query
+            return Sums({query: left.reached(self.moves[-1].on, self.points[query])})
+        found, climb = dict[str, Any](), copy(clicked.climbs[which])
+        for move in self.moves:
+            found = made(climb, left, move)
+        return Sums(found)
+
+    def without(self, number: int) -> _Moved:
+        """The same where so many moves are kept."""
+        return replace(self, moves=self.moves[number:])
+
+
+def made(climb: Climb, left: Left, move: Move) -> dict[str, Any]:
+    """Make a move where all lists are at hand."""
+    return climb.moved(move, left.reached(move.on, climb.point(move)))
+
+
+@dataclass(frozen=True)
+class _Advancing:
+    """Make some moves and keep where they lead."""
+
+    moves: Mapping[Which, tuple[Move, ...]]
+
+    def __call__(self, clicked: _Clicked) -> _Clicked:
+        if clicked.slice is not None:
+            return clicked
+        climbs = {which: copy(climb) for which, climb in clicked.climbs.items()}
+        for which, moves in self.moves.items():
+            for move in moves:
+                made(climbs[which], clicked.left[which], move)
+        return replace(clicked, climbs=climbs)
+
+
+@dataclass(frozen=True)
+class _Telling:
+    """Have parts of the judgments read as all of the log says."""
+
+    known: Mapping[Which, KnownClicks]
+    moves: Mapping[Which, tuple[Move, ...]]
+
+    def __call__(self, held: Held) -> Held:
+        read: dict[Which, KnownClicks] = {}
+        for which, known in self.known.items():
+            going = known.going
+            if going is not None and held.slice is None:
+                left = Left.of(Batch.whole(held.part(which)))
+                climb = Climb.of(left)
+                for move in self.moves[which]:
+                    made(climb, left, move)
+                going = replace(going, attraction=climb.at)
+            read[which] = replace(known, going=going)
+        return replace(held, read=read)
+
+
+def read_parts(splits: Iterable[Split], compared: Iterable[Split], of_lists: bool) -> list[Which]:
+    """The judgments that clicks are read from: all, what folds leave and, for losses of lists, what they hold out.
+
+    ``compared``: folds by which losses are compared, so that each part of what they hold out is left out, too.
+    """
+    splits = [*splits]
+    found: list[Which] = [WHOLE, *splits]
+    if of_lists:
+        found += [(HELD, split, -1) for split in splits]
+        found += [(HELD, split, part) for split in compared for part in range(PARTS)]
+    return found
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Fetching:
+    """What is clicked, for the driver."""
+
+    reading: _Reading
+
+    def __call__(self, held: Held) -> Sums:
+        return Sums(clicked=[self.reading(held)])
+
+
+@dataclass(frozen=True)
+class _Few:
+    """So little of it that the driver works on it."""
+
+    clicked: list[_Clicked]
+
+    def sums(self, work: Callable[[_Clicked], Sums]) -> Sums:
+        """Do a piece of work on all of it and add up."""
+        return sum((work(each) for each in self.clicked), Sums())
+
+    def changed(self, change: Callable[[_Clicked], _Clicked]) -> _Few:
+        """The same with all of it changed."""
+        return _Few([change(each) for each in self.clicked])
+
+    def forget(self) -> None:
+        """There is nothing to free."""
+
+
+@dataclass(eq=False)
+class _Passing:
+    """Passes over what is clicked, for all models together."""
+
+    frame: HeldFrame | _Few
+    kept: dict[Which, int] = field(default_factory=dict)
+    """How many moves tasks have kept."""
+
+    def sums(self, works: Mapping[tuple[str, Which], Any]) -> Mapping[tuple[str, Which], Sums]:
+        """What each model asks for."""
+        going = {key[1]: work.moves for key, work in works.items() if isinstance(work, _Moved)}
+        before: HeldFrame | _Few | None = None
+        if any(len(moves) - self.kept.get(which, 0) > KEPT for which, moves in going.items()):
+            more = {which: moves[self.kept.get(which, 0) : -1] for which, moves in going.items()}
+            before, self.frame = self.frame, self.frame.changed(_Advancing(more))
+            self.kept |= {which: len(moves) - 1 for which, moves in going.items()}
+        some = {
+            key: work.without(self.kept.get(key[1], 0)) if isinstance(work, _Moved) else work
+            for key, work in works.items()
+        }
+        found = self.frame.sums(_Each(some))
+        if before is not None:
+            before.forget()
+        return found
+
+
+@dataclass(eq=False)
+class ClicksRead:
+    """How parts of the judgments are read, and what that says of queries that are divided."""
+
+    entries: int
+    """Of all lists."""
+    known: dict[Which, KnownClicks] = field(default_factory=dict)
+    moves: dict[Which, tuple[Move, ...]] = field(default_factory=dict)
+    rates: dict[Part, tuple[Floats, Floats]] = field(default_factory=dict)
+    """Clicks and sure examinations of the items of divided queries."""
+    cells: dict[Part, Cells] = field(default_factory=dict)
+    climbs: dict[Part, tuple[Climb, Floats]] = field(default_factory=dict)
+    """Attractions of their items, and how often these were examined."""
+
+    @classmethod
+    def of(
+        cls, held: HeldFrame, parts: Iterable[Which], items: Mapping[int, int], *, named: bool = False
+    ) -> ClicksRead:
+        """Find it by passes over the judgments; ``items`` of divided queries.
+
+        ``named``: whether a model is asked for, so that what is learned from is read by it, however many clicks lists
+        have. Errors (UsageError): too many cells.
+        """
+        parts = tuple(parts)
+        counts = held.sums(_Counting(parts))
+        self = cls(int(counts["entries"]))
+        for which in parts:
+            for query in items:
+                self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
+        tell = {which: bool(counts[which]["several"] and counts[which]["below"]) for which in parts}
+        if asked := [which for which in parts if tell[which] or (named and which[0] != HELD)]:
+            self._fit(held, {which: int(counts[which]["longest"].value) for which in asked}, items)
+        for which in parts:
+            if not tell[which]:
+                usual = "dependent-click" if counts[which]["several"] else "cascade"
+                self.known[which] = replace(self.known.get(which, KnownClicks(usual)), usual=usual)
+        return self
+
+    def _fit(self, held: HeldFrame, longest: Mapping[Which, int], items: Mapping[int, int]) -> None:
+        reading = _Reading(longest)
+        few = self.entries <= FEW
+        passing = _Passing(_Few(held.sums(_Fetching(reading))["clicked"]) if few else held.changed(reading))
+        readers: dict[tuple[str, Which], Callable[[Any], Any]] = {}
+        for which, places in longest.items():
+            readers["position-based", which] = partial(self._examined, which=which, places=places, items=items)
+            readers["dependent-click", which] = partial(self._going, which=which, items=items)
+        try:
+            found = side_by_side(readers, passing.sums)
+        finally:
+            passing.frame.forget()
+        for which in longest:
+            examined, going = found["position-based", which], found["dependent-click", which]
+            usual = likelier(examined, lambda going=going: going)  # type: ignore[misc]
+            self.known[which] = KnownClicks(usual, examined, going)
+
+    def _examined(
+        self, ask: Callable[[Any], Sums], *, which: Which, places: int, items: Mapping[int, int]
+    ) -> Examination:
+        found = ask(_linked)
+        linked = [found["linked"]] if "linked" in found else [Blocks(np.arange(places, dtype=np.int32))]
+        own = []
+        for query, size in items.items():
+            cells = self.cells[query, which] = cells_of(found[query], size, places)
+            own.append(clicked_only(cells))
+            linked.append(Blocks(linked_positions(cells).astype(np.int32)))
+
+        def at(u: Floats) -> Slopes:
+            mine = [slopes_at(cells, u)[0] for cells in own]
+            theirs: list[Slopes] = [ask(_At(u))["slopes"]] if "linked" in found else []
+            return reduce(lambda one, other: one + other, theirs + mine)
+
+        block = linked[0]
+        for other in linked[1:]:
+            block += other
+        return explored(at, numbered(block.block.astype(np.int64)))
+
+    def _going(self, ask: Callable[[Any], Sums], *, which: Which, items: Mapping[int, int]) -> GoingOn:
+        places = ask(_places)
+        climbs, moves, below = {}, list[Move](), dict[int, Reached]()
+        for query in items:
+            clicks, sure = self.rates[query, which]
+            start = np.divide(clicks, sure, out=np.zeros(len(sure)), where=sure > 0)
+            climbs[query] = Climb(clicks, sure, start)
+
+        def moved(move: Move) -> Mapping[str, Any]:
+            moves.append(move)
+            found = ask(_Moved(tuple(moves), {query: climb.point(move) for query, climb in climbs.items()}))
+            for query, climb in climbs.items():
+                below[query] = found.pop(query)
+                found += climb.moved(move, below[query])
+            return found
+
+        made = climbed(moved, places["went_on"], places["last"])
+        self.moves[which] = tuple(moves)
+        for query, climb in climbs.items():
+            self.climbs[query, which] = climb, climb.sure + below[query].below.sum(axis=0)
+        return made
+
+    def tell(self, held: HeldFrame) -> HeldFrame:
+        """The same judgments, read so."""
+        return held.changed(_Telling(self.known, self.moves))
+
+    def scores(self, query: int, which: Which, structure: str = "", **options: Any) -> Scores:
+        """Of the items of a divided query, by the usual structure of a part or by another."""
+        known, (clicks, sure) = self.known[which], self.rates[query, which]
+        structure = structure or known.usual
+        batch = Batch.whole(nobody("selections", len(clicks)))
+        if structure == "position-based" and known.examined is not None:
+            return attractions(batch, self.cells[query, which], known.examined)
+        if structure == "inverse-propensity" and known.examined is not None:
+            given, examined = {"propensities": None, "clip": CLIP, **options}, known.examined
+            return weighted_clicks(batch, self.cells[query, which], lambda: examined, **given)
+        if structure == "dependent-click" and known.going is not None:
+            climb, often = self.climbs[query, which]
+            return rates_at(batch, climb.at, often, known.going)
+        return rates_of(batch, structure, clicks, sure)
+
+
+def cells_of(tally: Tally, items: int, places: int) -> Cells:
+    """The cells of a divided query. Errors (UsageError): too many."""
+    if tally.key is None:
+        raise UsageError(
+            f"a query that no task can hold has more than {CELLS:,} pairs of an item and a position at which it was "
+            "shown: of so many clicks are not read on Spark where lists have several; name a structure of pairs, or "
+            "fit it on one machine"
+        )
+    node, place = np.divmod(tally.key, PLACES)
+    shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
+    return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
+
+
+# -- targets alone -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Targets:
+    """The task: targets of queries whose clicks are read as all of the log says."""
+
+    make: MakeTargets
+    telling: _Telling
+
+    def __call__(self, prefs: Preferences) -> pa.Table:
+        if len(prefs):
+            prefs = self.telling(_featureless(0, prefs)).learned(WHOLE)
+        return self.make(prefs)
+
+
+def _featureless(bucket: int, prefs: Preferences) -> Held:
+    return Featureless(True).made(bucket, prefs, None)
+
+
+def _kept(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
+    """A task: its queries as an object, without features."""
+    table = put_together(batches, most)
+    if table is not None and len(prefs := checks.preferences(table)):
+        yield from pieces(0, _featureless(0, prefs))
+
+
+def _about(held: Held) -> Sums:
+    return Sums() if held.slice is None else Sums({held.at.query: described(held)})
+
+
+def targets_of_clicks(judged: JudgedQueries, plan_of: Callable[[str], Plan], recipe: Recipe) -> DataFrame:
+    """The targets of a log of clicks that only all of it says how to read; ``plan_of``: by the usual structure."""
+    with judged.explained():
+        held, told = _all_of(judged)
+        try:
+            facts = held.sums(_about)
+            items = {query: len(found["items"].labels) for query, found in facts.items()}
+            clicks = ClicksRead.of(held, [WHOLE], items, named=True)
+            make = MakeTargets(plan_of(clicks.known[WHOLE].usual), recipe)
+            tables = {
+                label: _of_divided(held.some(told[query]), clicks, query, facts[query], make)
+                for query, label in enumerate(judged.large)
+                if query in facts
+            }
+        finally:
+            held.forget()
+    task = _Targets(make, _Telling(clicks.known, clicks.moves))
+    return judged.table(task, target_columns(*judged.labels), tables.get)
+
+
+def _all_of(judged: JudgedQueries) -> tuple[HeldFrame, dict[int, list[int]]]:
+    """All judgments, those of queries that no task can hold as slices, in these buckets; to be freed."""
+    kept = partial(_kept, checks=judged.checks, most=judged.most)
+    parts = [] if judged.all_large else [judged._tasks(kept, PIECES)]
+    buckets, sources, number = dict[int, list[int]](), list[DataFrame](), 1
+    for query, label in enumerate(judged.large):
+        if (cut := sliced(judged, label, Featureless(True), None, query, number)) is not None:
+            made, slices, source = cut
+            parts.append(made)
+            sources.append(source)
+            buckets[query] = [*range(number, number + slices)]
+            number += slices
+    frame = reduce(lambda one, other: one.unionByName(other), parts).persist(StorageLevel.MEMORY_AND_DISK)
+    return HeldFrame(frame, max(number, judged.buckets), tuple(sources)), buckets
+
+
+def _of_divided(slices: HeldFrame, clicks: ClicksRead, query: int, facts: Sums, make: MakeTargets) -> pa.Table:
+    """The targets of a query that no task can hold."""
+    plan, recipe, number = make.plan, make.recipe, int(facts["judgments"])
+    if plan.order != "all" and number > int(plan.order):
+        key = label_keys(facts["query"].labels, recipe.seed)[0]
+        known = {WHOLE: clicks.known[WHOLE]}
+        targets = drawn_targets(slices, {WHOLE: number}, key, [plan], recipe, {}, known)[WHOLE, plan]
+    else:
+        options = options_of(plan.structure, recipe.options)
+        scores = clicks.scores(query, WHOLE, str(plan.structure), **options)
+        targets = known_targets(replace(plan, order="all"), recipe, scores, "selections")
+    prefs = declared("selections", facts["query"].labels, facts["items"].labels)
+    return make.table(targets, prefs, np.array([number]))
