@@ -155,10 +155,14 @@ def test_what_is_refused(spark: Any) -> None:
         fit(AggregationRanker(), log, session=spark)
 
 
-def test_targets_of_several_clicks(spark: Any) -> None:
+@pytest.mark.parametrize("few", [1 << 17, 0])
+def test_targets_of_several_clicks(spark: Any, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the model that all of the log tells, where no task sees all of it and queries are divided."""
+    from concordant.apps.spark import learning_clicks
     from concordant.spark import targets
 
+    monkeypatch.setattr(learning_clicks, "FEW", few)  # up to which the driver does it, else passes over all of them
+    monkeypatch.setattr(learning_clicks, "KEPT", 4)
     log = clicks(several=True)[0]
     prefs = read(log)
     model = usual_clicks(prefs)

@@ -21,7 +21,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.boosted import BoostedRanker, regressed
 from concordant.learning.rankers.columns import WholeColumns
-from concordant.learning.rankers.disagreement import Disagreement
+from concordant.learning.rankers.disagreement import BetweenLists, Disagreement
 from concordant.learning.rankers.edges import EdgeRanker
 from concordant.learning.rankers.gate import edge_scorer, fitted
 from concordant.learning.rankers.judged import Judged
@@ -32,7 +32,7 @@ from concordant.learning.rankers.validation import learning_rows
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.err import err
 from concordant.preferences.graphs import Batch
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import folds
 from concordant.ranking.ranked_lists import examinations, examined_only
@@ -388,3 +388,21 @@ def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> Non
         if share:
             assert ranker.coef_standardised_[0] > 8 * abs(ranker.coef_standardised_[1])
         EdgeRanker("err-pairwise").fit(features, Preferences.from_selections(*log))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_clicks_between_lists_follow_from_totals(seed: int) -> None:
+    """Without the pairs, and in parts: strength and contradiction are those of the pairs of ``Disagreement``."""
+    draw = np.random.default_rng(seed)
+    rows = [
+        (k, r + 1, int(i), int(draw.random() < 0.4)) for k in range(30) for r, i in enumerate(draw.permutation(5)[:3])
+    ]
+    prefs = Preferences.from_selections(None, *[[row[at] for row in rows] for at in range(4)])
+    scores = draw.integers(0, 4, (len(prefs.items), 3)).astype(float)
+    known = np.column_stack([prefs.member_groups.owner, prefs.members[1]]).astype(np.int64)
+    halves = [np.arange(at, prefs.distinct, 2) for at in (0, 1)]
+    one, other = (BetweenLists.of(keep(prefs, half, prefs.count[half], known), scores) for half in halves)
+    total, wrong = (one + other).strength(scores)
+    judge = Disagreement(prefs)
+    assert total == judge.total[0]
+    assert [part / total for part in wrong] == [judge.rates(np.ascontiguousarray(each))[0] for each in scores.T]

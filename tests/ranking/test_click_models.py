@@ -196,3 +196,21 @@ def test_several_clicks_are_kept_and_one_click_models_say_what_to_do():
             cc.rank(prefs, name)
     wins = Batch.whole(prefs).graphs  # each click over what was passed above it
     assert (wins.above + wins.below).sum() == 3
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_dependent_clicks_have_the_same_bits_however_a_log_is_cut(seed):
+    """Queries in another order, some of them alone: extrapolated steps would make much of any rounding."""
+    draw = np.random.default_rng(seed)
+    query = np.repeat(np.arange(8), 12)
+    lists = np.array([draw.permutation(6)[:4] for _ in query])
+    clicks = draw.random(lists.shape) < draw.uniform(0.1, 0.9, (8, 6))[query[:, None], lists] * [1, 0.9, 0.4, 0.7]
+    prefs, renamed = log_of(lists, clicks, query), log_of(lists, clicks, draw.permutation(8)[query])
+    mine, theirs = going_on(prefs), going_on(renamed)
+    assert np.nan_to_num(mine.value).tolist() == np.nan_to_num(theirs.value).tolist()
+    assert mine.iterations == theirs.iterations
+    model, two = STRUCTURES["dependent-click"].function, np.array([1, 4])
+    whole, some = model(Batch.whole(prefs)).value, model(Batch.whole(prefs, two)).value
+    assert some.tolist() == whole[prefs.member_groups.take(two)[1]].tolist()
+    alone, beside = (model(Batch.subsets(prefs, 5, 3, queries=codes)).value for codes in (two[1:], two))
+    assert beside[-len(alone) :].tolist() == alone.tolist()

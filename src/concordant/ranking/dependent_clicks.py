@@ -93,14 +93,18 @@ class Left:
     def reached(self, going_on: Floats, a: Floats) -> Reached:
         """What the lists say at chances of going on and attractions."""
         stayed, ended = self.stayed(going_on, a)
-        more = _added(self.place, self.times, stayed, len(going_on))
-        seen_below = _added(self.node, self.lists.spread(self.times), self.lists.spread(stayed), len(self.sure))
-        return Reached(more, seen_below, float(xlogy(self.times, ended).sum()))
+        parts = _in_two(self.times, stayed)
+        more = np.array([np.bincount(self.place, part, len(going_on)) for part in parts], np.float64)
+        return Reached(more, self._below(parts), float(xlogy(self.times, ended).sum()))
+
+    def _below(self, parts: tuple[Floats, Floats]) -> Floats:
+        """How often each node was seen below a last click, coarse and fine part."""
+        each = [np.bincount(self.node, self.lists.spread(part), len(self.sure)) for part in parts]
+        return np.array(each, np.float64)
 
     def examined(self, stayed: Floats) -> Floats:
         """How often each node was examined, by expectation."""
-        below = _added(self.node, self.lists.spread(self.times), self.lists.spread(stayed), len(self.sure))
-        return np.asarray(self.sure + below.sum(axis=0), np.float64)
+        return np.asarray(self.sure + self._below(_in_two(self.times, stayed)).sum(axis=0), np.float64)
 
     @property
     def start(self) -> Floats:
@@ -123,15 +127,14 @@ class Left:
 GRAIN = float(1 << 26)
 
 
-def _added(place: Ints, times: Floats, share: Floats, size: int) -> Floats:
-    """Σ times · share at each place, shares within [0, 1], as a coarse and a fine part.
+def _in_two(times: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """times · share, shares within [0, 1], as a coarse and a fine part.
 
-    Their terms are multiples of 2^−26 and of 2^−52, whose sums are exact up to 2^27 times: the same to the bit in
-    whatever order and parts lists are added up. Extrapolation would make much of what is not.
+    These are multiples of 2^−26 and of 2^−52, whose sums are exact up to 2^27 times: the same to the bit in whatever
+    order and parts lists are added up. Extrapolation would make much of what is not.
     """
     coarse = np.floor(share * GRAIN) / GRAIN
-    fine = np.rint((share - coarse) * GRAIN * GRAIN) / (GRAIN * GRAIN)
-    return np.array([np.bincount(place, times * each, size) for each in (coarse, fine)], np.float64)
+    return times * coarse, times * (np.rint((share - coarse) * GRAIN * GRAIN) / (GRAIN * GRAIN))
 
 
 def _divided(clicks: Floats, examined: Floats) -> Floats:
