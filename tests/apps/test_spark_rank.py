@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -243,19 +244,30 @@ def test_a_task_works_through_whole_queries_piece_by_piece(queries: list[int | N
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_clicks_say_of_positions_is_not_estimated_from_parts(tmp_path: Path) -> None:
-    rows = "".join(f"{q},{s},{k},{'xy'[(s + k) % 2]},{int(k == 1)}\n" for q in "ab" for s in (1, 2) for k in (1, 2))
+@pytest.mark.parametrize("structure", ["position-based", "inverse-propensity", "dependent-click"])
+def test_what_clicks_say_of_positions_is_told_by_all_of_the_log(structure: str, tmp_path: Path) -> None:
+    """Each task sees some queries; how positions are examined, or readers go on, is that of all of them."""
+    rng = np.random.default_rng(4)
+    rows = []
+    for query, session in itertools.product(range(30), range(8)):
+        for position, item in enumerate(rng.permutation(6)[:5], 1):
+            clicked = int(rng.random() < 0.8**position * (0.2 + 0.12 * item))
+            rows.append(f"q{query},{session},{position},i{item},{clicked}\n")
     log = tmp_path / "clicks.csv"
-    log.write_text("query,session,position,item,clicked\n" + rows)
-    for name, more in (("position-based", "work without Spark"), ("inverse-propensity", "give propensities")):
-        with pytest.raises(cc.UsageError, match=rf"a part of the log, from which {name} cannot tell.*{more}"):
-            cs.rank(str(log), name)
-        made = cs.targets(str(log), structure=name).toArrow().sort_by([("query", "ascending"), ("item", "ascending")])
-        known = mean_targets(cc.read(log), name, gain="identity").centred()  # of all of the log, by passes over it
-        np.testing.assert_allclose(made["target"], known, rtol=0, atol=1e-12)
-    judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.5]}
-    found = on_spark(judged, "inverse-propensity", "none", **given)
-    assert_same(found, cc.rank(cc.read(log), "inverse-propensity", interval="none", **given))
+    log.write_text("query,session,position,item,clicked\n" + "".join(rows))
+    for interval in ("auto", "none"):
+        found = on_spark(JudgedQueries.of(str(log), task=200), structure, interval)
+        assert_same(found, cc.rank(cc.read(log), structure, interval=interval))
+    made = cs.targets(str(log), structure=structure).toArrow().sort_by([("query", "ascending"), ("item", "ascending")])
+    known = mean_targets(cc.read(log), structure, gain="identity").centred()
+    np.testing.assert_allclose(made["target"], known, rtol=0, atol=1e-12)
+    if structure != "inverse-propensity":
+        return
+    judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.9, 0.8, 0.7, 0.6]}
+    found = on_spark(judged, structure, "none", **given)
+    assert_same(found, cc.rank(cc.read(log), structure, interval="none", **given))
+    with pytest.raises(cc.UsageError, match=r"is not found of a query that no task can hold beside others.*give prop"):
+        cs.rank(JudgedQueries.of(str(log), most=7), structure)
 
 
 @pytest.mark.usefixtures("spark")

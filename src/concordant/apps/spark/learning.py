@@ -23,10 +23,9 @@ from concordant.apps.spark.learning_features import FeatureFrame, examine, media
 from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.ranking import divided, divisible, estimated, options_of_fit, summable
 from concordant.apps.spark.shares import TooMuch
-from concordant.apps.spark.splitting import Divided
-from concordant.apps.spark.structure_sums import declared, scored
+from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
+from concordant.apps.spark.structure_sums import declared, estimated, scored, summable
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
 from concordant.errors import InputError, UsageError

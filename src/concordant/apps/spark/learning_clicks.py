@@ -40,10 +40,9 @@ from concordant.apps.spark.learning_held import (
 from concordant.apps.spark.learning_parts import known_targets, nobody, side_by_side
 from concordant.apps.spark.learning_sums import MakeTargets, target_columns
 from concordant.apps.spark.partitioning import put_together
-from concordant.apps.spark.ranking import estimated
 from concordant.apps.spark.shares import CELLS, Tally
 from concordant.apps.spark.splitting import Blocks, together
-from concordant.apps.spark.structure_sums import PLACES, declared
+from concordant.apps.spark.structure_sums import PLACES, declared, estimated
 from concordant.errors import UsageError
 from concordant.learning.rankers.plans import Plan, Recipe, options_of
 from concordant.learning.rankers.target import PARTS
@@ -471,18 +470,37 @@ def cells_of(tally: Tally, items: int, places: int) -> Cells:
     return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
 
 
-# -- targets alone -------------------------------------------------------------------------------------------------
+# -- all of a log, without features ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ReadAs:
+    """Have the clicks of some queries read as all of the log says."""
+
+    telling: _Telling
+
+    def __call__(self, prefs: Preferences) -> Preferences:
+        return self.telling(_featureless(0, prefs)).learned(WHOLE)
+
+
+def read_as_all(judged: JudgedQueries) -> ReadAs:
+    """Find how clicks are read by passes over a log of queries that tasks can hold."""
+    with judged.explained():
+        held, _ = _all_of(judged)
+        try:
+            clicks = ClicksRead.of(held, [WHOLE], {}, named=True)
+        finally:
+            held.forget()
+    return ReadAs(_Telling(clicks.known, clicks.moves))
+
+
 @dataclass(frozen=True)
 class _Targets:
     """The task: targets of queries whose clicks are read as all of the log says."""
 
     make: MakeTargets
-    telling: _Telling
+    read: ReadAs
 
     def __call__(self, prefs: Preferences) -> pa.Table:
-        if len(prefs):
-            prefs = self.telling(_featureless(0, prefs)).learned(WHOLE)
-        return self.make(prefs)
+        return self.make(self.read(prefs) if len(prefs) else prefs)
 
 
 def _featureless(bucket: int, prefs: Preferences) -> Held:
@@ -516,7 +534,7 @@ def targets_of_clicks(judged: JudgedQueries, plan_of: Callable[[str], Plan], rec
             }
         finally:
             held.forget()
-    task = _Targets(make, _Telling(clicks.known, clicks.moves))
+    task = _Targets(make, ReadAs(_Telling(clicks.known, clicks.moves)))
     return judged.table(task, target_columns(*judged.labels), tables.get)
 
 

@@ -35,10 +35,9 @@ from concordant.apps.spark.learning_held import (
 )
 from concordant.apps.spark.learning_passes import Aim, Fit, KnownScores, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
-from concordant.apps.spark.ranking import divisible, estimated, options_of_fit
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
-from concordant.apps.spark.splitting import Divided
-from concordant.apps.spark.structure_sums import declared, reading
+from concordant.apps.spark.splitting import Divided, divisible, options_of_fit
+from concordant.apps.spark.structure_sums import declared, estimated, reading
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edge_sources import usual_structure

@@ -19,11 +19,12 @@ from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import WithCoefficients
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.learning_clicks import ReadAs, read_as_all
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
-from concordant.apps.spark.shares import Listed, ListedPairs, Pairs, Share, TooMuch
-from concordant.apps.spark.splitting import Divided, alike
+from concordant.apps.spark.shares import TooMuch
+from concordant.apps.spark.splitting import DIVISIBLE, Divided, alike, divided, divisible, options_of_fit
+from concordant.apps.spark.structure_sums import estimated, refuse_estimated, summable
 from concordant.apps.spark.structure_sums import ranked as summed_ranking
-from concordant.apps.spark.structure_sums import reading
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
@@ -38,7 +39,6 @@ from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.standard_errors import method_for
-from concordant.ranking.structures import STRUCTURES
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
@@ -82,28 +82,6 @@ def rank(
     return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
-def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
-    """Refuse what is estimated from the whole log, of which a task sees a part. Errors: UsageError."""
-    if not estimated(structure, options):
-        return
-    member = find_structure(structure)
-    given = () if member.linked else ("; give ", Setting("propensities"))
-    raise UsageError(
-        f"on Spark a task sees a part of the log, from which {member.name} cannot tell how often positions are "
-        "examined or readers go on",
-        *given,
-        f"{', ' if given else '; '}work without Spark, or take the cascade",
-    )
-
-
-def estimated(structure: Any, options: Mapping[str, Any]) -> bool:
-    """Whether a structure estimates from the whole log how often positions are examined or readers go on."""
-    member = find_structure(structure) if isinstance(structure, str) else None
-    if member is None:
-        return False
-    return bool(member.linked) or ("propensities" in member.options and not options.get("propensities"))
-
-
 def _one_query(judged: JudgedQueries) -> bool:
     """Whether the log is one query that no task can hold, so that whatever is divided is known whole."""
     return len(judged.large) == 1 and judged.all_large
@@ -119,7 +97,8 @@ def ranked(
             Setting("prior"),
             " a number",
         )
-    if not _one_query(judged):
+    whole = estimated(structure, asked) and not _one_query(judged)
+    if whole and judged.large:
         refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
@@ -127,9 +106,9 @@ def ranked(
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
     told = _without(told) if interval == "auto" and method == "none" else told
-    task = partial(_rows, structure=structure, asked=told)
-    divided = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
-    return judged.table(task, _schema(judged, quasi), divided)
+    task = partial(_rows, structure=structure, asked=told, read=read_as_all(judged) if whole else None)
+    large = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
+    return judged.table(task, _schema(judged, quasi), large)
 
 
 def _large(
@@ -200,15 +179,6 @@ def _of_clusters(
 def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The same asked for, without intervals, as there are none that were left to us."""
     return {**{name: value for name, value in asked.items() if name not in OF_INTERVALS}, "interval": "none"}
-
-
-def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
-    """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
-    pairs or lists, and no bootstrap, which needs all judgments.
-    """
-    if not isinstance(structure, str) or structure not in STRUCTURES or judged.kind not in STRUCTURES[structure].kinds:
-        return False
-    return reading(structure, judged.kind) is not None and asked.get("interval") != "bootstrap"
 
 
 def _summed(
@@ -282,44 +252,6 @@ def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
     if judged.compared or asked["interval"] in ("none", "bootstrap"):
         return False
     return asked["interval"] == "hessian" or len({*CLUSTERS} & {*judged.frame.columns}) <= CROSSED
-
-
-DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
-    "level", "seed", "replicates", "min_judgments", "across_components", "progress",
-}  # fmt: skip
-"""What scores of a divided query may be asked with."""
-TIES = {"bradley-terry": "half", "plackett-luce": "any-order"}
-"""How their ties are treated, by structure: without parameters of their own."""
-
-
-def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any]) -> bool:
-    """Whether scores of one query are found from sums over its pairs or lists: Bradley–Terry's and Plackett–Luce's."""
-    if not isinstance(structure, str) or structure not in TIES:
-        return False
-    known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
-    plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
-    others = {name for name, value in options.items() if value is not None and name not in known}
-    read = judged.kind in find_structure(structure).kinds
-    return plain and read and not others and not options.get("across_components")
-
-
-def divided(
-    judged: JudgedQueries, label: Any, structure: str, interval: str = "none", *, cut: bool = False
-) -> Divided | None:
-    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch.
-
-    ``cut``: whether lists as shown end at their last click.
-    """
-    kept: type[Share] = Pairs
-    if not judged.compared:
-        pairs = Pairs if interval == "none" else ListedPairs
-        kept = Listed if structure == "plackett-luce" else pairs
-    return Divided.of(judged, label, kept, cut=cut, clusters=interval == "sandwich")
-
-
-def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the fit of a divided query takes of the options of a structure."""
-    return {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
 
 
 def _divided(
@@ -479,8 +411,9 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
     )
 
 
-def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any]) -> pa.Table:
-    """A task: the ranking of some queries; the note stands in the first row."""
+def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any], read: ReadAs | None = None) -> pa.Table:
+    """A task: the ranking of some queries, their clicks ``read`` as all of a log; the note stands in the first row."""
+    prefs = prefs if read is None or not len(prefs) else read(prefs)
     board = rank_here(prefs, structure, **asked)
     left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
     return _beside(board, [note for note in board.notes if note not in left])  # labels: of all tasks

@@ -10,7 +10,7 @@ whole. Only wins between items that no share connects strongly are sent as they 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -31,7 +31,18 @@ from concordant.apps.spark.checking import KEYS, Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import PIECES, Sums, _whole, changed, pieces, summed
 from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
-from concordant.apps.spark.shares import Ballots, Cells, Drawn, Held, Pairs, Share, TooMuch, Ways
+from concordant.apps.spark.shares import (
+    Ballots,
+    Cells,
+    Drawn,
+    Held,
+    Listed,
+    ListedPairs,
+    Pairs,
+    Share,
+    TooMuch,
+    Ways,
+)
 from concordant.errors import NoMaximumLikelihood, counted
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
@@ -45,6 +56,7 @@ from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem
 from concordant.ranking.ranked_lists import examined_only
 from concordant.ranking.scores import HELP, Scores, check_prior
+from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -441,6 +453,44 @@ class Divided:
             f"{self.what}: {counted(self.judgments, 'judgments')} of {counted(len(self.items), 'items')}, divided "
             f"among tasks by their {self.by} ({self.shares:,} shares, {self.passes:,} passes)"
         )
+
+
+DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
+    "level", "seed", "replicates", "min_judgments", "across_components", "progress",
+}  # fmt: skip
+"""What scores of a divided query may be asked with."""
+TIES = {"bradley-terry": "half", "plackett-luce": "any-order"}
+"""How their ties are treated, by structure: without parameters of their own."""
+
+
+def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any]) -> bool:
+    """Whether scores of one query are found from sums over its pairs or lists: Bradley–Terry's and Plackett–Luce's."""
+    if not isinstance(structure, str) or structure not in TIES:
+        return False
+    known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
+    plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariates
+    others = {name for name, value in options.items() if value is not None and name not in known}
+    read = judged.kind in find_structure(structure).kinds
+    return plain and read and not others and not options.get("across_components")
+
+
+def divided(
+    judged: JudgedQueries, label: Any, structure: str, interval: str = "none", *, cut: bool = False
+) -> Divided | None:
+    """The shares of a query that no task can hold, to be freed; None without judgments. Errors: TooMuch.
+
+    ``cut``: whether lists as shown end at their last click.
+    """
+    kept: type[Share] = Pairs
+    if not judged.compared:
+        pairs = Pairs if interval == "none" else ListedPairs
+        kept = Listed if structure == "plackett-luce" else pairs
+    return Divided.of(judged, label, kept, cut=cut, clusters=interval == "sandwich")
+
+
+def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What the fit of a divided query takes of the options of a structure."""
+    return {name: options[name] for name in ("prior", "tolerance", "max_iterations") if name in options}
 
 
 def pairless(items: int, component: NDArray[np.integer[Any]], prior: float) -> Problem:

@@ -21,6 +21,7 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums
 from concordant.apps.spark.shares import CELLS, Positions, Share, Tabled, Tally, TooMuch, Whole
 from concordant.apps.spark.splitting import SHARE, Divided
+from concordant.errors import Setting, UsageError
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch, Edges, Graphs
@@ -57,7 +58,7 @@ from concordant.ranking.ranked_lists import (
     several_clicks,
 )
 from concordant.ranking.scores import Scores, closed_form
-from concordant.ranking.structures import Structure
+from concordant.ranking.structures import STRUCTURES, Structure
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -210,6 +211,37 @@ def reading(structure: str, kind: str) -> Reading | None:
     if member.reads != "pairs" or member.likelihood:
         return None
     return Reading(Positions, _positional, linked=True) if member.positions and kind == "orders" else PAIRS
+
+
+def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
+    """Refuse what is estimated from the whole log, of which a task sees a part. Errors: UsageError."""
+    if not estimated(structure, options):
+        return
+    member = find_structure(structure)
+    given = () if member.linked else ("; give ", Setting("propensities"))
+    raise UsageError(
+        f"on Spark {member.name} is not found of a query that no task can hold beside others: how often positions are "
+        "examined, or readers go on, all of the log tells",
+        *given,
+        f"{', ' if given else '; '}work without Spark, or take the cascade",
+    )
+
+
+def estimated(structure: Any, options: Mapping[str, Any]) -> bool:
+    """Whether a structure estimates from the whole log how often positions are examined or readers go on."""
+    member = find_structure(structure) if isinstance(structure, str) else None
+    if member is None:
+        return False
+    return bool(member.linked) or ("propensities" in member.options and not options.get("propensities"))
+
+
+def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
+    """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
+    pairs or lists, and no bootstrap, which needs all judgments.
+    """
+    if not isinstance(structure, str) or structure not in STRUCTURES or judged.kind not in STRUCTURES[structure].kinds:
+        return False
+    return reading(structure, judged.kind) is not None and asked.get("interval") != "bootstrap"
 
 
 def ranked(
