@@ -323,7 +323,7 @@ def test_positions_of_a_log_that_is_one_large_query(
     alike(ours, cc.rank(cc.read(log), structure, **own))
     plain = {name: values for name, values in log.items() if name != "query"}
     alike(on_spark(spark, plain, structure, monkeypatch, **own), cc.rank(cc.read(plain), structure, **own))
-    with pytest.raises(cc.UsageError, match="a task sees a part of the log"):
+    with pytest.raises(cc.UsageError, match="beside others: how often positions are examined"):
         on_spark(spark, beside(log, "several clicks"), structure, monkeypatch, **own)
 
 
