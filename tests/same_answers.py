@@ -544,7 +544,7 @@ def other_kinds() -> Any:
 @call("preferences")
 def batch() -> Any:
     whole, drawn = cc.Batch.whole(food()), cc.Batch.subsets(pairs(), 10, 3, seed=2, partition=True)
-    assert type(whole) is cc.Batch
+    assert isinstance(whole, cc.Batch)
     return {
         "whole": [whole.item, whole.judgment, whole.multiplicity, whole.judgments],
         "drawn": [drawn.query, drawn.judgment, drawn.multiplicity, drawn.judgments],
@@ -633,10 +633,10 @@ def structures() -> Any:
     several = cc.read("clicks.csv")
     for name in ("dependent-click", "position-based"):
         found[name] = cc.structure(name)(cc.Batch.whole(several))
-    found["positions"] = cc.click_positions(several)
     found["cascade"] = cc.structure("cascade")(cc.Batch.whole(cc.read("clicks.csv", clicks="first")))
     found["smoothed"] = cc.structure("log-odds")(cc.Batch.whole(prompts()), c0=0.5)
-    return {name: [one.value, one.component, one.iterations, one.gradient] for name, one in found.items()}
+    told = {name: [one.value, one.component, one.iterations, one.gradient] for name, one in found.items()}
+    return told | {"positions": cc.click_positions(several).to_pydict()}
 
 
 @call("rank")
@@ -988,7 +988,7 @@ def leximax_copeland() -> Any:
 
 @call("rankers")
 def diagnosed() -> Any:
-    found = fitted(cc.EdgeRanker("difference-graph")).diagnose(train(), pairs(), replicates=20)
+    found = fitted(cc.EdgeRanker("difference-graph")).diagnose(train(), pairs(), replicates=100)
     assert isinstance(found, cc.Diagnosis)
     return repr(found)
 
