@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -337,3 +338,30 @@ def test_a_log_of_lists_is_foretold_as_one(tmp_path: Path) -> None:
     assert found["entries"] == 180_000 and 0.8 <= found["different"] / 30_000 <= 1.25
     pq.write_table(votes(1, 40, 10_000), tmp_path / "votes.parquet")
     assert "entries" not in foretold_of(with_columns(locate(str(tmp_path / "votes.parquet"))))
+
+
+def test_of_a_packed_log_that_repeats_itself_little_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a guess at its length unpacks is bounded, however much lies behind."""
+    path = tmp_path / "votes.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"a,b\n" * (5 << 20))
+    unpacked = list[int]()
+
+    def unpacking(wbits: int) -> Any:
+        inner = zlib.decompressobj(wbits)
+
+        def decompress(*given: Any) -> bytes:
+            text = inner.decompress(*given)
+            unpacked.append(len(text))
+            return text
+
+        return type("Unpacking", (), {"unconsumed_tail": property(lambda _: inner.unconsumed_tail),
+                                      "decompress": staticmethod(decompress)})()  # fmt: skip
+
+    monkeypatch.setattr(foretold, "zlib", SimpleNamespace(decompressobj=unpacking))
+    lines, share = foretold._unzipped(path, foretold.PIECES)
+    assert len(lines) == foretold.PIECES
+    assert unpacked == [foretold.PIECES * foretold.BYTES]
+    assert share == pytest.approx(path.stat().st_size / (20 << 20), rel=0.05)

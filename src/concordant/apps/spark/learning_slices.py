@@ -127,8 +127,7 @@ class _Slopes:
                 found["pull", graph] = _to_items(held, pull, -pull)
                 found["degree", graph] = _to_items(held, curve, curve)
                 if self.whole:
-                    above = csr_array((curve, (first, second)), shape=(len(score), len(score)))
-                    found["above", graph] = above
+                    found["above", graph] = csr_array((curve, (first, second)), shape=(len(score), len(score)))
         return found
 
 

@@ -66,8 +66,9 @@ def rank(
     """Return the ranking of every query as a DataFrame with the columns of ``Ranking.to_arrow``.
 
     A task ranks its queries as ``concordant.rank`` does, so the rows are those of ``rank`` (scores to 1e-10) in no
-    order. Nothing is computed yet, but queries that no task can hold, by the driver, and for ``interval="auto"`` a pass
-    over a log with ties or strengths that says which method ``auto`` stands for.
+    order. Nothing is computed yet, but queries that no task can hold, by the driver, for ``interval="auto"`` a pass
+    over a log with ties or strengths that says which method ``auto`` stands for, and passes over clicks by which all of
+    a log tells how positions are examined or readers go on.
 
     Parameters
     ----------

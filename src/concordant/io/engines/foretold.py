@@ -142,11 +142,12 @@ def _unzipped(path: Path, number: int) -> tuple[list[bytes], float]:
     """Return whole lines of the beginning of a packed file, in pieces, and how many bytes of it hold one of theirs."""
     with path.open("rb") as file:
         packed = file.read(BYTES)
-    text = zlib.decompressobj(wbits=GZIP).decompress(packed)
+    unpacking = zlib.decompressobj(wbits=GZIP)
+    text = unpacking.decompress(packed, PIECES * BYTES)  # what repeats itself is a thousand times as long unpacked
     lines = text.splitlines(keepends=True)[1:-1]
     each = max(min(len(lines) // number, ROWS), 1)
     found = [b"".join(lines[place : place + each]) for place in range(0, min(len(lines), number * each), each)]
-    return found, len(packed) / max(len(text), 1)
+    return found, (len(packed) - len(unpacking.unconsumed_tail)) / max(len(text), 1)
 
 
 def _texts(path: Path, number: int) -> tuple[list[bytes], float]:
