@@ -32,14 +32,17 @@ import concordant.progress as heard
 from concordant.apps.commands import main, progress
 
 heard.clock = time.process_time
-told, stages = [], []
+told, stages, heard_of = [], [], None
 
 def seen(one):
     left = one.remaining
     return one.number, one.seconds, None if left is None else max(left, progress.LEAST)
 
 def watch(self, listener):
+    global heard_of
+    heard_of, machine = listener, progress._Machine()
     while not self._ended.wait(0.2):
+        listener.whole.slower = machine.slower()
         told.append((time.process_time(), progress.time_left(), [seen(one) for one in listener.stages]))
 
 def begin(self, one, opened=heard.Listener.begin):
@@ -60,7 +63,11 @@ try:
     main()
 finally:
     with open(sys.argv[0], "w") as file:
-        json.dump({"end": time.process_time(), "told": told, "stages": stages}, file)
+        whole = heard_of.whole
+        pieces = {name: [whole.usual.get(name), took] for name, took in whole.took.items()}
+        found = {"end": time.process_time(), "told": told, "stages": stages, "pieces": pieces, "known": whole.known}
+        found["slower"] = whole.slower
+        json.dump(found, file)
 """
 """Run in the place of ``concordant``; ``sys.argv[0]`` names the file of what was said."""
 NEAR = 1.0
@@ -89,6 +96,7 @@ def watched(name: str, keep: str | None = None) -> dict[str, Any]:
         Path(keep).write_text(json.dumps(found))
     whole = judged([(at, left) for at, left, _ in found["told"]], found["end"])
     stages = of_stages(found["told"], found["stages"])
+    whole |= {"pieces": found["pieces"], "known": found["known"], "slower": found["slower"]}
     return whole | {"error": done.stderr[-300:] if done.returncode else "", "stages": stages}
 
 
@@ -134,6 +142,17 @@ def _row(names: list[Any], row: dict[str, Any]) -> list[Any]:
     return [*names, *said]
 
 
+def _pieces(row: dict[str, Any]) -> str:
+    """What each piece of the plan took, what it was thought to take, and what was known of the log."""
+    lines = [
+        f"    {took:7.2f} s, planned {'unknown' if usual is None else f'{usual:7.2f}'}: {name}"
+        for name, (usual, took) in row["pieces"].items()
+        if took > 0.05 or (usual or 0.0) > 0.05
+    ]
+    lines.append(f"    the machine by itself: {row['slower']:.2f} times as slow")
+    return "\n".join([*lines, "    " + ", ".join(f"{name} {value:.6g}" for name, value in row["known"].items())])
+
+
 UNKNOWABLE = "tree: workers", "tree: workers, all alike"
 """Two cases that differ in nothing but who won."""
 
@@ -157,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", help="a part of their names; none: all")
     parser.add_argument("--keep", help="folder for what was said")
+    parser.add_argument("--pieces", action="store_true", help="what each piece of the plan took, and was thought to")
     parser.add_argument(
         "--unknowable", action="store_true", help="in the place of that: two trees that nobody can tell"
     )
@@ -174,6 +194,8 @@ def main() -> None:
                 print(problem, flush=True)
                 continue
             print("|", " | ".join(map(str, _row([name], row))), "|", row["error"], flush=True)
+            if options.pieces:
+                print(_pieces(row), flush=True)
             stages += [_row([name, what, one["number"]], one) for what, one in row["stages"].items()]
     print(f"\n| command | stage | of them | {HEAD} |\n|---|---|---|---|---|---|---|---|---|")
     for line in stages:

@@ -169,6 +169,8 @@ class Whole:
         self.usual: dict[str, float | None] = {}
         """Seconds of a usual machine, None where what they depend on is not known yet."""
         self.took: dict[str, float] = {}
+        self.slower = 1.0
+        """How much longer this machine takes than a usual one, as far as that is known beside the work."""
         self.now: Stage | None = None
         """The piece that goes on."""
         self._parts: dict[str, Cost] = {}
@@ -230,6 +232,16 @@ class Whole:
         left = one.remaining
         return self._pace if left is None or not usual else (one.seconds + left) / usual
 
+    def _here(self, name: str) -> float | None:
+        """Seconds that a piece usually takes on a machine that is as slow as this one."""
+        usual = self.usual.get(name)
+        return None if usual is None else self.slower * usual
+
+    def _longer(self, spent: Sequence[tuple[float, float]], ahead: float) -> float:
+        """By which factor what is to come takes longer; less of it, where the machine's share is known by itself."""
+        factor = _factor(spent, ahead)
+        return factor if self.slower == 1.0 else math.sqrt(factor)
+
     def _of_inner(self) -> float | None:
         """Seconds that are left of the outermost stage inside the piece that goes on whose steps say it."""
         return next((left for one in self._inside if (left := one.remaining) is not None), None)
@@ -247,27 +259,28 @@ class Whole:
         """
         now = self.now
         before = self.took.get(now.what, 0.0) if now is not None else 0.0
-        to_come = [each for name, each in self.usual.items() if name not in self.took and (not now or now.what != name)]
+        ahead_of = [name for name in self.usual if name not in self.took and (not now or now.what != name)]
+        to_come = [self._here(name) for name in ahead_of]
         known = [seconds for seconds in to_come if seconds is not None]
         if not self.usual or len(known) < len(to_come):
             return None
         over = [name for name in self.took if not now or now.what != name]
-        spent = [(self.took[name], usual) for name in over if (usual := self.usual.get(name))]
+        spent = [(self.took[name], usual) for name in over if (usual := self._here(name))]
         span = None if now is None else now.span
-        usual = None if now is None else self.usual[now.what]
+        usual = None if now is None else self._here(now.what)
         within = None if now is None else now.remaining
         pace = self.pace
         if now is not None and span is not None and usual:
-            longer = _factor(spent, usual) if pace is None else pace
+            longer = self._longer(spent, usual) if pace is None else pace / self.slower
             within = min(max(longer * usual - before - now.seconds, span[0]), span[1])
         if now is not None and within is None and usual and pace is not None:
-            within = max(pace * usual - before - now.seconds, 0.0)
+            within = max(pace / self.slower * usual - before - now.seconds, 0.0)
         if now is not None and within is None and usual and (inner := self._of_inner()) is not None:
             within = inner if inner > usual - before - now.seconds else None
         if now is not None and within is not None and usual and not before:
             spent.append((now.seconds + within, usual))
         ahead = sum(known) + ((usual or 0.0) if within is None else 0.0)
-        factor = _factor(spent, ahead)
+        factor = self._longer(spent, ahead)
         if now is not None and within is None:
             if usual is None:
                 return None

@@ -520,7 +520,7 @@ def _one_by_one(
     kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
     begins = range(0, replicates, step)
     costs = [min(step, replicates - begin) for begin in begins]
-    for begin in steps("bootstrap", begins, costs=costs, single=True):
+    for begin in steps("bootstrap", begins, costs=costs, single=True, apart=True):  # the first draws for others, too
         end = min(begin + step, replicates)
         times = np.empty((end - begin, width), np.int64)
         for graph, own in enumerate(atoms):

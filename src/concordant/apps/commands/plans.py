@@ -15,7 +15,7 @@ from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
 from concordant.progress import PART, Cost
 from concordant.ranking.intervals import CHEAP, DEAR, FEWEST
-from concordant.ranking.lack_of_fit import FIRST, SIGNED, THEN
+from concordant.ranking.lack_of_fit import FIRST, MOST_DRAWN, MOST_GRAPHS, SIGNED, THEN
 from concordant.ranking.moving import DRAWN
 from concordant.ranking.over_time import TOGETHER, WORK
 from concordant.ranking.rank_intervals import AT_ONCE
@@ -24,6 +24,8 @@ from concordant.ranking.structures import STRUCTURES
 Known = Mapping[str, float]
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
+UNSURE = 0.25
+"""By which share what is guessed of a log before it is counted may be wrong."""
 FEW = 5000
 """The same of an audit (``auditing.audit``)."""
 
@@ -42,7 +44,8 @@ def _orders(k: Known) -> float:
 def _programs(k: Known) -> float:
     """The squared numbers of pairs of the two linear programs of an audit of axioms, about, before they are known."""
     pairs = max(0.5 * (_power(k, 2) - k["nodes"]), 1.0)
-    return float(0.9 * (pairs * -math.expm1(-k["distinct"] / pairs)) ** 2)
+    never = 1.0 - min(0.5 * k["distinct"] / pairs, 1.0)  # one way round
+    return float(0.9 * (pairs * (1.0 - never**2)) ** 2)
 
 
 def _sandwich(k: Known) -> float:
@@ -63,6 +66,12 @@ def _signs(k: Known) -> float:
     times = min(FIRST + THEN, SIGNED / judged)
     drawn = -times * k["clusters"] * math.expm1(-judged / k["clusters"]) if times >= FIRST else 0.0
     return float(3e-8 * k["queries"] * drawn + 1.3e-9 * _power(k, 3))
+
+
+def _tables(k: Known) -> float:
+    """What the test of a fit costs where tables with the same totals are drawn (``ranking.lack_of_fit``)."""
+    few = k["queries"] <= MOST_GRAPHS and _judgments(k) <= MOST_DRAWN * k["queries"]
+    return 8e-6 * _judgments(k) if few and not k["clusters"] and "entries" not in k else 0.0
 
 
 def _judgments(k: Known) -> float:
@@ -99,6 +108,8 @@ def _rank(options: Any) -> dict[str, Cost]:
 
     def drawn(k: Known) -> float:
         work = min(k["distinct"], AT_ONCE) * (member.dearness if member else 1.0)
+        if usual and "judgments" not in k and abs(math.log(max(work, 1.0) * FEWEST / DEAR)) < UNSURE:
+            raise KeyError("judgments")  # whether there is a bootstrap, which takes long, nobody knows yet
         affordable = max(FEWEST, CHEAP / max(work, 1.0)) if usual and work * FEWEST <= DEAR else 0.0
         return float(options.replicates if asked else min(affordable, options.replicates))
 
@@ -125,18 +136,18 @@ def _rank(options: Any) -> dict[str, Cost]:
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        each = 7e-7 * (options.half_life is not None) + apart * (1.5e-6 + 5e-6 * bool(k["clusters"]))
-        return 0.03 + (each + (2e-7 if "entries" in k else 4e-8)) * k["distinct"] + _signs(k)
+        each = 5.5e-7 * (options.half_life is not None) + apart * (1.5e-6 + 5e-6 * bool(k["clusters"]))
+        return 0.03 + (each + 2e-7) * k["distinct"] + _signs(k) + _tables(k)
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
 
     def whole(k: Known) -> float:
         if shown or luce:
-            return 0.05 + (1.4e-5 if luce else 2e-7) * judged(k)
+            return 0.05 + (1.4e-5 if luce else 2.5e-8) * judged(k)
         each = 0.05 + 1e-6 * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
         beside = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
-        return each + beside + replicates(k) + ranks(k) + (_signs(k) if expects else 0.0)
+        return each + beside + replicates(k) + ranks(k) + (_signs(k) + _tables(k) if expects else 0.0)
 
     def alone(cost: Cost) -> Cost:
         return lambda k: 0.0 if _several(k) else cost(k)
@@ -163,7 +174,7 @@ def _moving(options: Any) -> dict[str, Cost]:
     ties = 2.0 if options.ties == "davidson" else 1.0
 
     def knots(k: Known) -> float:
-        return k.get("knots", min(1.5 * k["distinct"], 4000 * k["nodes"]))
+        return k.get("knots", min(1.5 * k["distinct"], k.get("times", 4000.0) * k["nodes"]))
 
     def one(k: Known) -> float:  # of longer walks each system takes more steps
         drawn = min(k["distinct"], DRAWN)
@@ -237,20 +248,31 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
     ``together``: all queries as one, as if each had the same items.
     """
     drawn = options.replicates
+
+    def of_lists(k: Known) -> float:
+        return k["distinct"] if "entries" in k else 0.0
+
+    def alike(k: Known) -> float:  # judgments of pairs that are there more than once: on several dates, say
+        return 0.0 if "entries" in k else max(k["distinct"] - _power(k, 2), 0.0)
+
+    def noise(k: Known) -> float:
+        each = 2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])
+        return each + 3.7e-8 * alike(k) + 7e-8 * k.get("different", 0.0) * ("entries" in k)
+
     parts: dict[str, Cost] = {
-        "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3),
-        "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3),
-        "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3),
+        "cycles": lambda k: 0.4 + 1e-8 * _power(k, 3) + 1e-6 * alike(k),
+        "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3) + 5e-7 * of_lists(k),
+        "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3) + 6e-7 * of_lists(k),
         "held-out judgments": lambda k: (
-            bool(drawn) * (0.15 + 1e-6 * _power(k, 3) + 5e-6 * k["distinct"] * ("entries" in k))
+            bool(drawn) * (0.15 + 1e-6 * _power(k, 3) + 5e-6 * of_lists(k) + 3.5e-6 * alike(k))
         ),
-        "sampling noise": lambda k: drawn * (2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])),
-        "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2)),
+        "sampling noise": lambda k: drawn * noise(k),
+        "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2) + 1.6e-7 * of_lists(k)),
     }
 
     def whole(k: Known) -> float:
         each = (
-            6e-4 * k["queries"] + 2.6e-5 * _power(k, 2) + 1.3e-5 * _judgments(k)
+            1e-3 * k["queries"] + 2.7e-4 * k["distinct"] ** 2 / max(_power(k, 2), 1.0) + 4e-6 * _judgments(k)
             if drawn
             else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
         )
@@ -281,10 +303,10 @@ def _report(options: Any) -> dict[str, Cost]:
 
     def ranking(k: Known) -> float:
         each = 0.1 + 4e-7 * k["distinct"] + 3e-10 * _power(k, 3) + 1e-3 * k["queries"] + _sandwich(k) + _signs(k)
-        return (2.0 * each + 4e-6 * _judgments(k)) if k["queries"] > 1 else each
+        return 2.0 * each + _tables(k) if k["queries"] > 1 else each
 
     def axioms(k: Known) -> float:
-        programs = 6e-8 * _programs(k) if scorer else 0.0
+        programs = 6.6e-8 * k.get("programs", _programs(k)) if scorer else 0.0
         return programs + (0.4 + 1.1e-5 * k["distinct"] if scorer or options.scores else 0.0)
 
     def agreement(k: Known) -> float:
@@ -294,7 +316,7 @@ def _report(options: Any) -> dict[str, Cost]:
         if not options.time:
             return 0.0
         given = SimpleNamespace(prior=None, drift=None, ties=options.ties, statistics=False, paths=None)
-        return sum(cost(k) for name, cost in _moving(given).items() if name != "ranking at one time")
+        return 1.3 * sum(cost(k) for name, cost in _moving(given).items() if name != "ranking at one time")
 
     before: dict[str, Cost] = {
         "scorer and its risk": lambda k: scorer * (0.4 + 3.6e-4 * k["distinct"] ** 0.73 + 8.5e-6 * k["distinct"]),
@@ -305,7 +327,7 @@ def _report(options: Any) -> dict[str, Cost]:
         "agreement of those who judged": agreement,
         "rankings over time": moving,
         "rankings over time > prior and drift": lambda k: 0.7 * moving(k),
-        "risk of leaving pairs open": lambda k: 0.2 + 3e-6 * k["distinct"],
+        "risk of leaving pairs open": lambda k: 0.03 + 8e-7 * k["distinct"],
         "writing the page": lambda k: 0.2 + 2e-7 * k["distinct"],
     }
     return before | {name: _both(pooled[name], cost) for name, cost in parts.items()} | after
@@ -358,10 +380,13 @@ def _fit_labels(options: Any) -> dict[str, Cost]:
     both = features_of(options.log), (features_of(options.features) if options.features else (lambda _: 0.0))
     cells = cells_of(options.features or options.log)
     pieces: dict[str, Cost] = {one_line(f"reading {options.log}"): lambda k: sum(cost(k) for cost in both)}
-    trees = 4.0 + 5e-6 * cells
+    trees = 7.3 + 5e-6 * cells
     if not options.gave(*OF_ONE):
-        parts = 2.4 * trees
-        pieces |= {"choosing the scorer: parts": lambda _: parts}
+
+        def parts(k: Known) -> float:  # trees of few lists are grown sooner
+            return k["parts"] * min(0.45 + 1e-3 * k["lists"], 1.0) * trees
+
+        pieces |= {"choosing the scorer: parts": parts}
         pieces |= {"fitting the best scorer": lambda k: trees * k.get("best", 1.0)}
         return pieces | {"agreement with the judgments": lambda _: 0.05 + 1e-6 * cells}
     one = trees if options.regressor == "boosted" else 0.2 + FOREIGN.get(options.regressor, 7e-7) * cells
@@ -426,7 +451,9 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         f"writing {one.output}": lambda k: (1e-7 if one.output.endswith(".parquet") else 1.5e-6) * k["distinct"],
     },
     "AxiomsOptions": lambda one: {
-        "what a linear scorer could do": lambda k: 0.1 + 6e-8 * k.get("programs", _programs(k) if one.features else 0),
+        "what a linear scorer could do": lambda k: (
+            0.1 + 6.6e-8 * k.get("programs", _programs(k) if one.features else 0)
+        ),
         "fitting again": lambda k: (
             (2 + 3 * one.refits) * (0.35 + 1.1e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),

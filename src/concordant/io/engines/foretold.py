@@ -48,10 +48,17 @@ def _foretold(log: Log, roles: Mapping[str, str]) -> dict[str, float]:
     nodes = [set[tuple[object, ...]]().union(*(_keys(one, [*query, roles[end]]) for end in items)) for one in pieces]
     times = max(rows * len(pieces) / sum(map(len, pieces)), 1.0)
     whose = [roles[role] for role in ("query", "session", "judgment") if role in roles]
-    lists = {"entries": float(rows), "different": extrapolated([_keys(one, whose) for one in pieces], times)}
-    return (lists if items == SIDES[-1] and len(whose) > len(query) else {}) | {
+    distinct = min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows)
+    lists: dict[str, float] = {}
+    if items == SIDES[-1] and len(whose) > len(query):  # a judgment is a list, and as much work as it makes pairs
+        lists = {"entries": float(rows), "different": extrapolated([_keys(one, whose) for one in pieces], times)}
+        distinct = 0.5 * rows * rows / max(lists["different"], 1.0)
+    times_of = (
+        {"times": extrapolated([_keys(one, [roles["time"]]) for one in pieces], times)} if "time" in roles else {}
+    )
+    return (lists | times_of) | {
         "rows": rows,
-        "distinct": min(extrapolated([_keys(one, one.column_names) for one in pieces], times), rows),
+        "distinct": distinct,
         "nodes": extrapolated(nodes, times),
         "queries": extrapolated([_keys(one, query) for one in pieces], times) if query else 1.0,
         "clusters": extrapolated([_keys(one, who) for one in pieces], times) if who else 0.0,

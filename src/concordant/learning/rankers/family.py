@@ -86,7 +86,8 @@ def best_of(
     dealt = np.random.default_rng(seed).permutation(queries) % folds
     found: list[list[Floats]] = [[] for _ in names]
     seconds = [0.0] * len(names)
-    for part in steps("choosing the scorer: parts", range(looked)):
+    know(parts=looked, lists=queries)
+    for part in steps("choosing the scorer: parts", range(looked), single=True):
         held = (dealt == part)[features.query]
         for place, name in enumerate(names):
             began = clock()
