@@ -17,6 +17,7 @@ import pytest
 import concordant as cc
 from concordant import progress as progress_of_work
 from concordant.apps.commands import main, progress
+from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.plans import HELD_OUT, of_card, once_counted
 from concordant.io.engines import foretold
 from concordant.io.engines.counting import with_columns
@@ -73,6 +74,32 @@ def test_some_rows_tell_what_a_log_holds(form: str, queries: int, items: int, tm
     truth |= {"rows": 300_000, "nodes": pa.concat_tables(ends).group_by(["query", "item"]).aggregate([]).num_rows}
     for name, value in truth.items():
         assert 1 / 1.25 <= found[name] / value <= 1.25, (name, found[name], value)
+
+
+def test_lists_are_as_much_work_as_the_pairs_that_they_make(tmp_path: Path) -> None:
+    """Before they are counted as afterwards."""
+    draw = np.random.default_rng(3)
+    number, length, items = 20_000, 8, 300
+    item = np.argsort(draw.random((number, items)), axis=1)[:, :length].ravel()
+    lists = {"judgment": np.repeat(np.arange(number), length), "item": item}
+    pq.write_table(pa.table(lists | {"rank": np.tile(np.arange(1, length + 1), number)}), tmp_path / "lists.parquet")
+    log = with_columns(locate(str(tmp_path / "lists.parquet")))
+    found = foretold_of(log, {name: name for name in ("judgment", "item", "rank")})
+    known = counts_of(cc.read(tmp_path / "lists.parquet"))
+    for name in ("distinct", "entries", "different", "nodes"):
+        truth = {"entries": number * length}.get(name, known[name])
+        assert 1 / 1.25 <= found[name] / truth <= 1.25, (name, found[name], truth)
+
+
+def test_some_rows_tell_how_many_times_there_are(tmp_path: Path) -> None:
+    day = {"day": np.random.default_rng(2).integers(0, 700, 60_000)}
+    table = votes(1, 40, 60_000).drop_columns("query")
+    pq.write_table(
+        pa.table(dict(zip(table.column_names, table.columns, strict=True)) | day), tmp_path / "games.parquet"
+    )
+    log = with_columns(locate(str(tmp_path / "games.parquet")))
+    found = foretold_of(log, {"winner": "winner", "loser": "loser", "time": "day"})
+    assert 630 <= found["times"] <= 770
 
 
 def test_what_cannot_be_looked_at_tells_nothing(tmp_path: Path) -> None:

@@ -138,6 +138,46 @@ def test_the_time_left_is_right_within_half_of_it(speed: float, monkeypatch: pyt
     assert factor <= 1.5 and share == 1
 
 
+@pytest.mark.parametrize("machine", [0.5, 2.5])
+def test_how_slow_the_machine_is_counts_for_all_pieces(machine: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was seen to be beside the work; the pieces that are over count for their own part."""
+    clock = Clock(monkeypatch, reading=10, ranking=20, writing=10)
+    clock.whole.slower = machine
+    with listen(lambda _: None, whole=clock.whole):
+        for name, seconds, own in (("reading", 10, 1.1), ("ranking", 20, 1.0), ("writing", 10, 1.0)):
+            with stage(name):
+                clock.work(seconds * machine * own)
+    factor, share = clock.worst()
+    assert factor <= 1.5 and share == 1
+    blind = Clock(monkeypatch, reading=10, ranking=20, writing=10)
+    with listen(lambda _: None, whole=blind.whole), stage("reading"):
+        blind.work(1)
+    left = 40 * machine - 1
+    assert blind.said[-1][1] is not None and not 1 / 1.5 <= blind.said[-1][1] / left <= 1.5
+
+
+def test_the_speed_of_the_machine_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the processor time for the same work is twice as slow; once a second at most, and never without a clock."""
+    machine, times = progress._Machine(), iter(range(1000))
+    took = {"now": 0.0}
+
+    def thread_time() -> float:  # begin, after the loop, after the looking up; at a speed of half
+        place = next(times) % 3
+        took["now"] += 0.0 if place == 0 else 2 * progress.USUAL[place - 1]
+        return took["now"]
+
+    monkeypatch.setattr(progress.time, "thread_time", thread_time)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    said = [machine.slower() for _ in range(12)]
+    assert np.diff(said).min() > -1e-9 and said[0] == pytest.approx(2**0.5) and said[-1] == pytest.approx(2.0)
+    monkeypatch.setattr(progress, "EVERY", 1e9)
+    monkeypatch.setattr(progress.time, "thread_time", lambda: pytest.fail("measured again"))
+    assert machine.slower() == pytest.approx(2.0)
+    coarse = progress._Machine()
+    coarse._clock = False
+    assert coarse.slower() == 1.0
+
+
 def test_steps_tell_what_the_plan_did_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch, choosing=20, gate=20, fit=8)
     with listen(lambda _: None, whole=clock.whole):
