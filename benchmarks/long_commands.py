@@ -358,6 +358,25 @@ CASES: dict[str, Case] = {
     "rank: clicks": lambda at: [
         *("rank", _clicks(at, 2000, 20, 300_000), "--structure", "cascade", "--clicks", "first", *OUT)
     ],
+    "rank: clicks of one query": lambda at: [
+        *("rank", _clicks(at, 1, 60, 300_000), "--structure", "cascade", "--clicks", "first", *OUT)
+    ],
+    "rank: several clicks": lambda at: ["rank", _clicks(at, 500, 20, 100_000), *OUT],
+    "fit: several clicks": lambda at: ["fit", _clicks(at, 500, 20, 50_000), "-f", features(at, 500, 20, 20), "-m", "m"],
+    "fit: several clicks of one query": lambda at: [
+        *("fit", _clicks(at, 1, 60, 50_000), "-f", features(at, 1, 60, 10), "-m", "m")
+    ],
+    "fit: rankings": lambda at: [
+        *("fit", _lists(at, 20_000, 40, 8, 100), "-f", features(at, 100, 40, 5), "-m", "m")
+    ],
+    "fit: orders of Bradley–Terry": lambda at: [
+        *("fit", votes(at, 300, 20, 100_000), "-f", features(at, 300, 20, 20), "-m", "m"),
+        *("--structure", "bradley-terry", "--order", "auto"),
+    ],
+    "fit: informed forest": lambda at: [
+        *("fit", votes(at, 300, 20, 100_000), "-f", features(at, 300, 20, 20), "-m", "m"),
+        *("--regressor", "random-forest"),
+    ],
     "fit: graded lists": lambda at: ["fit", _graded(at, 600, 40, 30), "-m", "m"],
     "fit: all judgments": lambda at: [
         *("fit", votes(at, 3000, 20, 1_500_000), "-f", features(at, 3000, 20, 60), "-m", "m"),

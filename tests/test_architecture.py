@@ -108,7 +108,6 @@ INSIDE_FUNCTIONS = {
     ): "start-up time: scikit-learn, where a model or a target is named",
     ("apps/commands/evaluate.py", "rich"): "start-up time when piped: nothing is drawn",
     ("apps/commands/output.py", "rich"): "start-up time when piped: nothing is drawn",
-    ("apps/commands/progress.py", "numpy"): "start-up time: help needs none",
     (
         "apps/commands/progress.py",
         "concordant.apps.commands.bars",

@@ -34,7 +34,10 @@ def counts_of(prefs: Preferences) -> dict[str, float]:
     counts = {"judgments": float(len(prefs)), "distinct": float(prefs.work.sum())}
     counts |= {"different": float(prefs.distinct), "clusters": float(len(prefs.clusters or ()))}
     counts |= {"queries": float(len(prefs.queries)), "nodes": float(size.sum())}
-    counts |= {"entries": counts["distinct"]} if isinstance(prefs, Lists) else {}
+    if isinstance(prefs, Lists):
+        counts["entries"] = counts["distinct"]
+        if prefs.kind == "selections":
+            counts |= {"clicks": 1.0, "several": float((prefs.lists.sums(prefs.list_value > 0) > 1).any())}
     return counts | {f"power {p}": float((size**p).sum()) for p in (2, 3)}
 
 

@@ -121,11 +121,11 @@ def _rank(options: Any) -> dict[str, Cost]:
         return k.get("rows", k["distinct"]) if luce else k["distinct"]
 
     def scores(k: Known) -> float:
-        each = 1.2e-6 if apart else 1.9e-6 if luce else 1e-7 if shown else 2e-8
+        each = 1.2e-6 if apart else 1.9e-6 if luce else 8e-9 if shown else 2e-8
         return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 5e-7)
 
     def intervals(k: Known) -> float:
-        each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 1e-7 if shown else 8e-8
+        each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 8e-9 if shown else 8e-8
         each += 6e-7 * (options.half_life is not None)
         found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
         return (sure and not drawn(k)) * found
@@ -361,18 +361,57 @@ def _fit(options: Any) -> dict[str, Cost]:
     if options.structure is not None or options.order != "auto" or options.gain is not None:
         chosen = options.order == "auto" or "auto" in (options.ridge, options.c0, options.score_scale)
         drawn = isinstance(options.order, int)  # a fit of each subset
-        if chosen:
-            pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"]}
         each = 8.5e-5 if options.structure not in (None, "log-odds") else 1e-5
+        orders = 16 * each * (options.subsets or 32) * (options.order == "auto" and each > 1e-5)  # of all folds
+        if chosen:
+            pieces |= {"cross-validation: folds": lambda k: 0.2 + 5.5e-6 * k["distinct"] + orders * k["queries"]}
         subsets = each * (options.subsets or 32) * drawn
+        aside = 0.7 if options.regressor in FOREIGN else 0.1
         if not chosen:
-            pieces |= {"aggregating": lambda k: 0.1 + 2e-7 * k["distinct"] + subsets * k["queries"]}
+            pieces |= {"aggregating": lambda k: aside + 2e-7 * k["distinct"] + subsets * k["queries"]}
+        learned = 1.0
     else:
-        pieces |= {"choosing the ridge: folds": lambda k: 0.25 + 3.6e-4 * k["distinct"] ** 0.73}
-        pieces |= {"gate: folds": lambda k: 0.3 + 8.5e-6 * k["distinct"]}
+        pieces |= _informed(options.regressor in FOREIGN)
+        learned = 1.75 if options.regressor == "random-forest" else 1.0  # targets of more values make deeper trees
     if options.regressor in FOREIGN:
-        pieces |= {"fitting the regressor": lambda _: 0.1 + FOREIGN[options.regressor] * cells}
-    return pieces | {"agreement with the judgments": lambda k: 0.1 + 5e-7 * k["distinct"]}
+        pieces |= {"fitting the regressor": lambda _: 0.5 + learned * FOREIGN[options.regressor] * cells}
+
+    def agreement(k: Known) -> float:
+        return 0.1 + (2e-8 if "entries" in k else 5e-7) * k["distinct"]
+
+    return pieces | {"agreement with the judgments": agreement}
+
+
+def _informed(foreign: bool) -> dict[str, Cost]:
+    """What is learned where nothing is named: of clicks by orders of subsets, else with the features as a prior."""
+
+    def clicked(k: Known, each: float) -> float:
+        return (1.0 if k["several"] else 0.15) * each * k["distinct"]
+
+    def of_lists(k: Known, each: float) -> float:
+        return each * k["distinct"] + 5e-4 * k["nodes"]
+
+    def ridge(k: Known) -> float:
+        if "clicks" in k:
+            return 0.0
+        return 0.25 + (of_lists(k, 5e-7) if "entries" in k else 3.6e-4 * k["distinct"] ** 0.73)
+
+    def orders(k: Known) -> float:
+        if "clicks" not in k:
+            return 0.0
+        return clicked(k, 7e-7 * (1.0 + 2.0 * math.log10(max(k["different"] / max(k["queries"], 1.0), 1.0))))
+
+    def gate(k: Known) -> float:
+        if "clicks" in k:
+            return 0.2 + clicked(k, 2.1e-6)
+        return 0.3 + (2e-6 if "entries" in k else 2.5e-5 if foreign else 8.5e-6) * k["distinct"]
+
+    return {
+        "choosing the ridge: folds": ridge,
+        "cross-validation: folds": orders,
+        "gate: folds": gate,
+        "gate: parts left out": lambda k: (1.0 if k["several"] else 0.15) * of_lists(k, 9e-7) if "clicks" in k else 0.0,
+    }
 
 
 def _fit_labels(options: Any) -> dict[str, Cost]:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+import numpy as np
+
 from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.saying import as_json, began, one_line, say
 from concordant.preferences.preferences import Preferences
@@ -90,8 +92,6 @@ class _Machine:
     """How much longer this machine takes than that of the plans: a small piece of work once a second tells."""
 
     def __init__(self) -> None:
-        import numpy as np
-
         draw = np.random.default_rng(0)
         table, self._keys = np.sort(draw.random(TABLE)), draw.random(TURNS)
         self._find = table.searchsorted

@@ -21,6 +21,7 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys
+from concordant.progress import steps
 from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -236,7 +237,8 @@ class Judges:
     @cached_property
     def parts(self) -> list[list[Disagreement | ListLoss]]:
         """The judges of each fold without a part of its judgments; none where the loss is a sum over judgments."""
-        return [[] if judge.additive else judges_of_parts(judge, self.target, self.seed) for judge in self.folds]
+        folds = steps("gate: parts left out", self.folds)
+        return [[] if judge.additive else judges_of_parts(judge, self.target, self.seed) for judge in folds]
 
     def loss(self, scores: Sequence[Floats]) -> float:
         """Return the mean loss of scores, those of each fold."""
