@@ -21,7 +21,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import clustered, frames, ranking, shares, splitting, structure_sums
+    from concordant.apps.spark import clustered, frames, learning_clicks, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
@@ -286,7 +286,8 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
         ("comparisons", "copeland", {"interval": "auto"}, True),
         ("selections", "cascade", {"interval": "auto"}, True),
         ("selections", "cascade", {"interval": "bootstrap"}, False),
-        ("selections", "dependent-click", {"interval": "none"}, False),
+        ("selections", "dependent-click", {"interval": "none"}, True),
+        ("selections", "dependent-click", {"interval": "bootstrap"}, False),
         ("comparisons", "rrf", {"interval": "none"}, False),
     ):
         judged = JudgedQueries.of(spark.createDataFrame(pa.table(drawn(kind, 1))), spark)
@@ -297,7 +298,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     ("kind", "structure", "asked"),
     [
         ("orders", "kemeny", {"interval": "bootstrap", "replicates": 40}),
-        ("several clicks", "dependent-click", {}),
+        ("several clicks", "dependent-click", {"interval": "bootstrap", "replicates": 40}),
         ("orders", "plackett-luce", {"ties": "davidson", "interval": "none", "prior": 1.0}),
     ],
 )
@@ -323,8 +324,42 @@ def test_positions_of_a_log_that_is_one_large_query(
     alike(ours, cc.rank(cc.read(log), structure, **own))
     plain = {name: values for name, values in log.items() if name != "query"}
     alike(on_spark(spark, plain, structure, monkeypatch, **own), cc.rank(cc.read(plain), structure, **own))
-    with pytest.raises(cc.UsageError, match="beside others: how often positions are examined"):
-        on_spark(spark, beside(log, "several clicks"), structure, monkeypatch, **own)
+
+
+@pytest.mark.parametrize("structure", ["position-based", "inverse-propensity", "dependent-click"])
+@pytest.mark.parametrize("few", [True, False])
+def test_a_large_query_beside_others_is_read_as_all_of_the_log_says(
+    spark: Any, structure: str, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the driver takes what the models read, or passes over it do; no judgment of it comes to the driver."""
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    monkeypatch.setattr(learning_clicks, "FEW", learning_clicks.FEW if few else 0)
+    log = beside(drawn("several clicks", 7, rows=90), "several clicks")
+    own = {"interval": "none", "clip": 0.3} if structure == "inverse-propensity" else {"level": 0.8}
+    ours = on_spark(spark, log, structure, monkeypatch, **own)
+    theirs = cc.rank(cc.read(log), structure, **own)
+    alike(ours, theirs)
+    (said,) = [note for note in ours.notes if "divided among tasks by their lists" in note]
+    assert said.startswith("query 'large': 90 judgments of 9 items") and "slices" in said
+    with pytest.raises(cc.UsageError, match="there is no bootstrap of"):
+        on_spark(spark, log, structure, monkeypatch, interval="bootstrap")
+
+
+def test_dependent_clicks_of_a_log_that_is_one_large_query(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    log = drawn("several clicks", 8, rows=90)
+    plain = {name: values for name, values in log.items() if name != "query"}
+    for one in (log, plain):
+        alike(on_spark(spark, one, "dependent-click", monkeypatch), cc.rank(cc.read(one), "dependent-click"))
+    single = drawn("selections", 9, rows=90)  # of one click in each list these are the cascade
+    alike(on_spark(spark, single, "dependent-click", monkeypatch), cc.rank(cc.read(single), "dependent-click"))
+
+
+def test_intervals_that_would_be_drawn_are_left_out(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = beside(drawn("several clicks", 7, rows=90), "several clicks")
+    ours = on_spark(spark, log, "inverse-propensity", monkeypatch)
+    assert "no intervals: inverse-propensity has them by the bootstrap" in " ".join(ours.notes)
+    np.testing.assert_allclose(ours.score, cc.rank(cc.read(log), "inverse-propensity").score, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ def position_trials(batch: Batch) -> tuple[Floats, Floats]:
 def trials_of(cells: Cells, found: Examination) -> tuple[Floats, Floats]:
     """Return what ``position_trials`` does, given cells and how often positions are examined."""
     a, curvature, h = _attractions(cells, found.log)
-    cross = csr_array((h, cells.place, cells.start), shape=(len(a), cells.places))
+    cross = csr_array((h, cells.place, cells.start), shape=(len(a), len(found.value)))
     spread = np.einsum("ij,ij->i", cross @ found.covariance, cross.toarray()) if len(a) else np.zeros(0)
     examined = cells.nodes.sums(cells.shown * found.value[cells.place])
     with np.errstate(divide="ignore", invalid="ignore"):

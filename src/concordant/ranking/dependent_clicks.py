@@ -106,6 +106,11 @@ class Left:
         """How often each node was examined, by expectation."""
         return np.asarray(self.sure + self._below(_in_two(self.times, stayed)).sum(axis=0), np.float64)
 
+    def squared(self, stayed: Floats) -> Floats:
+        """Add up, for each node, the squared chances that it was seen below a last click."""
+        below = np.bincount(self.node, self.lists.spread(self.times * stayed**2), len(self.sure))
+        return np.asarray(below, np.float64)
+
     @property
     def start(self) -> Floats:
         """The attractions where nothing below a last click was seen."""
@@ -313,8 +318,7 @@ def _information(left: Left, on: Floats, a: Floats) -> Floats:
 
 def _passed(left: Left, stayed: Floats) -> Floats:
     """How often each node was passed: below the last click, seen with chance w, the square of w."""
-    below = np.bincount(left.node, left.lists.spread(left.times * stayed**2), len(left.sure))
-    return np.asarray(left.sure - left.clicks + below, np.float64)
+    return np.asarray(left.sure - left.clicks + left.squared(stayed), np.float64)
 
 
 def dependent_click(batch: Batch) -> Scores:
@@ -365,10 +369,15 @@ def dependent_trials(batch: Batch) -> tuple[Floats, Floats]:
     """
     left = Left.of(batch)
     a, stayed = _settled(batch, left, going_on(batch.prefs))
-    trials = np.where(a > 0, (1.0 - a) * left.clicks / np.maximum(a, TINY), 0.0)
-    trials += np.where(a > 0, a / np.maximum(1.0 - a, TINY), 1.0) * _passed(left, stayed)
-    trials = np.where(a < 1, trials, left.clicks)
-    trials[left.examined(stayed) < ENOUGH] = 0.0
+    return trials_at(left.clicks, _passed(left, stayed), left.examined(stayed), a)
+
+
+def trials_at(clicks: Floats, passed: Floats, examined: Floats, a: Floats) -> tuple[Floats, Floats]:
+    """Return what ``dependent_trials`` does, given clicks of items, how often they were passed and examined, and a."""
+    trials = np.where(a > 0, (1.0 - a) * clicks / np.maximum(a, TINY), 0.0)
+    trials += np.where(a > 0, a / np.maximum(1.0 - a, TINY), 1.0) * passed
+    trials = np.where(a < 1, trials, clicks)
+    trials[examined < ENOUGH] = 0.0
     return a * trials, trials
 
 

@@ -14,10 +14,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
+from concordant.apps.spark.clicks_of_log import targets_of_clicks
 from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
-from concordant.apps.spark.learning_clicks import needs_below, targets_of_clicks
+from concordant.apps.spark.learning_clicks import needs_below
 from concordant.apps.spark.learning_draws import drawn_of_query
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_parts import dividing

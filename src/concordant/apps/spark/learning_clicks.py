@@ -8,7 +8,7 @@ pass for each step of all of them. Of a query that is divided the attractions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -17,16 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
 
-from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries
-from concordant.apps.spark.learning_cutting import Featureless, sliced
-from concordant.apps.spark.learning_draws import described, drawn_targets
 from concordant.apps.spark.learning_held import (
     HELD,
-    PIECES,
     WHOLE,
     Held,
     HeldFrame,
@@ -34,23 +28,19 @@ from concordant.apps.spark.learning_held import (
     Split,
     Sums,
     Which,
-    pieces,
     summed,
 )
-from concordant.apps.spark.learning_parts import known_targets, nobody, side_by_side
-from concordant.apps.spark.learning_sums import MakeTargets, target_columns
-from concordant.apps.spark.partitioning import put_together
+from concordant.apps.spark.learning_parts import nobody, side_by_side
 from concordant.apps.spark.shares import CELLS, Tally
 from concordant.apps.spark.splitting import Blocks, together
-from concordant.apps.spark.structure_sums import PLACES, declared, estimated
+from concordant.apps.spark.structure_sums import PLACES, Read, estimated
 from concordant.errors import UsageError
-from concordant.learning.rankers.plans import Plan, Recipe, options_of
+from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.target import PARTS
 from concordant.learning.rankers.validation import reads_below
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.preferences.sampling import label_keys
 from concordant.ranking.click_models import (
     CLIP,
     Cells,
@@ -63,12 +53,25 @@ from concordant.ranking.click_models import (
     explored,
     likelier,
     linked_positions,
+    links_of,
     numbered,
     slopes_at,
+    trials_of,
     weighted_clicks,
 )
-from concordant.ranking.dependent_clicks import Climb, GoingOn, Left, Most, Move, Reached, climbed, rates_at
-from concordant.ranking.ranked_lists import examinations, rates_of, several_clicks
+from concordant.ranking.dependent_clicks import (
+    ENOUGH,
+    Climb,
+    GoingOn,
+    Left,
+    Most,
+    Move,
+    Reached,
+    climbed,
+    rates_at,
+    trials_at,
+)
+from concordant.ranking.ranked_lists import all_linked, examinations, rates_of, several_clicks, touches
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -135,8 +138,10 @@ class _Counting:
             longest = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
             own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=Most(longest))
             if held.slice is not None:
-                clicks, examined = examinations(Batch.whole(prefs))
+                batch = Batch.whole(prefs)
+                clicks, examined = examinations(batch)
                 own["clicks", held.at.query], own["examined", held.at.query] = clicks, examined
+                own["touched", held.at.query] = touches(batch)
             found[which] = own
         return found
 
@@ -229,6 +234,20 @@ class _Moved:
         return replace(self, moves=self.moves[number:])
 
 
+@dataclass(frozen=True, eq=False)
+class _Squared:
+    """How surely the items of divided queries were passed below a last click."""
+
+    on: Floats
+    points: Mapping[int, Floats]
+
+    def __call__(self, clicked: _Clicked, which: Which) -> Sums:
+        if clicked.slice is None:
+            return Sums()
+        left, query = clicked.left[which], clicked.slice.query
+        return Sums({query: left.squared(left.stayed(self.on, self.points[query])[0])})
+
+
 def made(climb: Climb, left: Left, move: Move) -> dict[str, Any]:
     """Make a move where all lists are at hand."""
     return climb.moved(move, left.reached(move.on, climb.point(move)))
@@ -251,7 +270,7 @@ class _Advancing:
 
 
 @dataclass(frozen=True)
-class _Telling:
+class Telling:
     """Have parts of the judgments read as all of the log says."""
 
     known: Mapping[Which, KnownClicks]
@@ -352,6 +371,10 @@ class ClicksRead:
     cells: dict[Part, Cells] = field(default_factory=dict)
     climbs: dict[Part, tuple[Climb, Floats]] = field(default_factory=dict)
     """Attractions of their items, and how often these were examined."""
+    touched: dict[Part, Ints] = field(default_factory=dict)
+    """Judgments of their items."""
+    squared: dict[Part, Floats] = field(default_factory=dict)
+    """How surely these were passed below a last click."""
 
     @classmethod
     def of(
@@ -368,6 +391,7 @@ class ClicksRead:
         for which in parts:
             for query in items:
                 self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
+                self.touched[query, which] = counts[which]["touched", query]
         tell = {which: bool(counts[which]["several"] and counts[which]["below"]) for which in parts}
         if asked := [which for which in parts if tell[which] or (named and which[0] != HELD)]:
             self._fit(held, {which: int(counts[which]["longest"].value) for which in asked}, items)
@@ -435,11 +459,15 @@ class ClicksRead:
         self.moves[which] = tuple(moves)
         for query, climb in climbs.items():
             self.climbs[query, which] = climb, climb.sure + below[query].below.sum(axis=0)
+        if climbs and which == WHOLE:  # of which alone intervals are asked for
+            points = {query: climb.at for query, climb in climbs.items()}
+            found = ask(_Squared(np.nan_to_num(made.value), points))
+            self.squared |= {(query, which): found[query] for query in climbs}
         return made
 
     def tell(self, held: HeldFrame) -> HeldFrame:
         """The same judgments, read so."""
-        return held.changed(_Telling(self.known, self.moves))
+        return held.changed(Telling(self.known, self.moves))
 
     def scores(self, query: int, which: Which, structure: str = "", **options: Any) -> Scores:
         """Of the items of a divided query, by the usual structure of a part or by another."""
@@ -456,6 +484,24 @@ class ClicksRead:
             return rates_at(batch, climb.at, often, known.going)
         return rates_of(batch, structure, clicks, sure)
 
+    def read(self, query: int, structure: str, options: Mapping[str, Any]) -> Read:
+        """What is known of a divided query, to rank it by a structure that all of the log tells."""
+        at, touched = (query, WHOLE), self.touched[query, WHOLE]
+        known, (clicks, sure) = self.known[WHOLE], self.rates[at]
+
+        def scores(_: Batch) -> Scores:
+            return self.scores(query, WHOLE, structure, **options)
+
+        if structure == "position-based" and known.examined is not None:
+            cells = self.cells[at]
+            links = links_of(Batch.whole(nobody("selections", len(touched))), cells, known.examined)
+            return Read(scores, links, touched, trials_of(cells, known.examined))
+        if structure == "dependent-click" and known.going is not None:
+            climb, often = self.climbs[at]
+            trials = trials_at(clicks, sure - clicks + self.squared[at], often, climb.at)
+            return Read(scores, all_linked(often >= ENOUGH), touched, trials)
+        return Read(scores, all_linked(touched > 0), touched)
+
 
 def cells_of(tally: Tally, items: int, places: int) -> Cells:
     """The cells of a divided query. Errors (UsageError): too many."""
@@ -468,102 +514,3 @@ def cells_of(tally: Tally, items: int, places: int) -> Cells:
     node, place = np.divmod(tally.key, PLACES)
     shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
     return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
-
-
-# -- all of a log, without features ---------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class ReadAs:
-    """Have the clicks of some queries read as all of the log says."""
-
-    telling: _Telling
-
-    def __call__(self, prefs: Preferences) -> Preferences:
-        return self.telling(_featureless(0, prefs)).learned(WHOLE)
-
-
-def read_as_all(judged: JudgedQueries) -> ReadAs:
-    """Find how clicks are read by passes over a log of queries that tasks can hold."""
-    with judged.explained():
-        held, _ = _all_of(judged)
-        try:
-            clicks = ClicksRead.of(held, [WHOLE], {}, named=True)
-        finally:
-            held.forget()
-    return ReadAs(_Telling(clicks.known, clicks.moves))
-
-
-@dataclass(frozen=True)
-class _Targets:
-    """The task: targets of queries whose clicks are read as all of the log says."""
-
-    make: MakeTargets
-    read: ReadAs
-
-    def __call__(self, prefs: Preferences) -> pa.Table:
-        return self.make(self.read(prefs) if len(prefs) else prefs)
-
-
-def _featureless(bucket: int, prefs: Preferences) -> Held:
-    return Featureless(True).made(bucket, prefs, None)
-
-
-def _kept(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
-    """A task: its queries as an object, without features."""
-    table = put_together(batches, most)
-    if table is not None and len(prefs := checks.preferences(table)):
-        yield from pieces(0, _featureless(0, prefs))
-
-
-def _about(held: Held) -> Sums:
-    return Sums() if held.slice is None else Sums({held.at.query: described(held)})
-
-
-def targets_of_clicks(judged: JudgedQueries, plan_of: Callable[[str], Plan], recipe: Recipe) -> DataFrame:
-    """The targets of a log of clicks that only all of it says how to read; ``plan_of``: by the usual structure."""
-    with judged.explained():
-        held, told = _all_of(judged)
-        try:
-            facts = held.sums(_about)
-            items = {query: len(found["items"].labels) for query, found in facts.items()}
-            clicks = ClicksRead.of(held, [WHOLE], items, named=True)
-            make = MakeTargets(plan_of(clicks.known[WHOLE].usual), recipe)
-            tables = {
-                label: _of_divided(held.some(told[query]), clicks, query, facts[query], make)
-                for query, label in enumerate(judged.large)
-                if query in facts
-            }
-        finally:
-            held.forget()
-    task = _Targets(make, ReadAs(_Telling(clicks.known, clicks.moves)))
-    return judged.table(task, target_columns(*judged.labels), tables.get)
-
-
-def _all_of(judged: JudgedQueries) -> tuple[HeldFrame, dict[int, list[int]]]:
-    """All judgments, those of queries that no task can hold as slices, in these buckets; to be freed."""
-    kept = partial(_kept, checks=judged.checks, most=judged.most)
-    parts = [] if judged.all_large else [judged._tasks(kept, PIECES)]
-    buckets, sources, number = dict[int, list[int]](), list[DataFrame](), 1
-    for query, label in enumerate(judged.large):
-        if (cut := sliced(judged, label, Featureless(True), None, query, number)) is not None:
-            made, slices, source = cut
-            parts.append(made)
-            sources.append(source)
-            buckets[query] = [*range(number, number + slices)]
-            number += slices
-    frame = reduce(lambda one, other: one.unionByName(other), parts).persist(StorageLevel.MEMORY_AND_DISK)
-    return HeldFrame(frame, max(number, judged.buckets), tuple(sources)), buckets
-
-
-def _of_divided(slices: HeldFrame, clicks: ClicksRead, query: int, facts: Sums, make: MakeTargets) -> pa.Table:
-    """The targets of a query that no task can hold."""
-    plan, recipe, number = make.plan, make.recipe, int(facts["judgments"])
-    if plan.order != "all" and number > int(plan.order):
-        key = label_keys(facts["query"].labels, recipe.seed)[0]
-        known = {WHOLE: clicks.known[WHOLE]}
-        targets = drawn_targets(slices, {WHOLE: number}, key, [plan], recipe, {}, known)[WHOLE, plan]
-    else:
-        options = options_of(plan.structure, recipe.options)
-        scores = clicks.scores(query, WHOLE, str(plan.structure), **options)
-        targets = known_targets(replace(plan, order="all"), recipe, scores, "selections")
-    prefs = declared("selections", facts["query"].labels, facts["items"].labels)
-    return make.table(targets, prefs, np.array([number]))

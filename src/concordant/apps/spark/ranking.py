@@ -15,15 +15,15 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import Checks
+from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import WithCoefficients
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
-from concordant.apps.spark.learning_clicks import ReadAs, read_as_all
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import DIVISIBLE, Divided, alike, divided, divisible, options_of_fit
-from concordant.apps.spark.structure_sums import estimated, refuse_estimated, summable
+from concordant.apps.spark.structure_sums import estimated, of_read, options_of_rank, refuse_estimated, summable
 from concordant.apps.spark.structure_sums import ranked as summed_ranking
 from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
@@ -98,8 +98,10 @@ def ranked(
             Setting("prior"),
             " a number",
         )
-    whole = estimated(structure, asked) and not _one_query(judged)
-    if whole and judged.large:
+    drawn = interval == "bootstrap"
+    alone = _one_query(judged) and (drawn or summable(judged, structure, asked))
+    whole = estimated(structure, asked) and not alone
+    if whole and judged.large and drawn:
         refuse_estimated(structure, asked)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
@@ -107,9 +109,27 @@ def ranked(
     method = _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
     told = _without(told) if interval == "auto" and method == "none" else told
-    task = partial(_rows, structure=structure, asked=told, read=read_as_all(judged) if whole else None)
-    large = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
-    return judged.table(task, _schema(judged, quasi), large)
+    if not whole:
+        task = partial(_rows, structure=structure, asked=told)
+        large = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
+        return judged.table(task, _schema(judged, quasi), large)
+    read, known = read_as_all(judged, structure, options_of_rank(asked))
+    task = partial(_rows, structure=structure, asked=told, read=read)
+    return judged.table(task, _schema(judged, quasi), partial(_as_all, known, structure=structure, asked=told))
+
+
+def _as_all(known: Mapping[Any, LargeRead], label: Any, *, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
+    """The rows of a query that no task can hold, its clicks read as all of the log says."""
+    found, member = known.get(label), find_structure(structure)
+    if found is None:
+        return None
+    drawn = member.reads != "exposures" and asked["interval"] == "bootstrap"
+    asked = _without(asked) if drawn else asked
+    board, notes = of_read(found.read, found.query, found.items, member, asked, "selections")
+    none = (
+        [f"no intervals: {structure} has them by the bootstrap, which needs all judgments of a query"] if drawn else []
+    )
+    return _beside(board, [*notes, found.said, *none])
 
 
 def _large(
@@ -210,6 +230,8 @@ def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]
     """
     drawn = asked["interval"] == "auto" and find_structure(structure).reads != "exposures" and not judged.compared
     if summable(judged, structure, asked) and not drawn:
+        return True
+    if estimated(structure, asked) and asked["interval"] != "bootstrap":
         return True
     if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
         return True

@@ -214,16 +214,15 @@ def reading(structure: str, kind: str) -> Reading | None:
 
 
 def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
-    """Refuse what is estimated from the whole log, of which a task sees a part. Errors: UsageError."""
+    """Refuse the bootstrap of what all of a log tells, beside a query that no task can hold. Errors: UsageError."""
     if not estimated(structure, options):
         return
     member = find_structure(structure)
-    given = () if member.linked else ("; give ", Setting("propensities"))
     raise UsageError(
-        f"on Spark {member.name} is not found of a query that no task can hold beside others: how often positions are "
-        "examined, or readers go on, all of the log tells",
-        *given,
-        f"{', ' if given else '; '}work without Spark, or take the cascade",
+        f"on Spark there is no bootstrap of {member.name} where no task can hold a query: all of its judgments would "
+        "be drawn again; leave ",
+        Setting("interval"),
+        " out, or work without Spark",
     )
 
 
@@ -251,7 +250,7 @@ def ranked(
 
     ``asked``: what ``rank`` takes. Errors: TooMuch; as of any task and of ``rank``.
     """
-    with _shares(judged, label, structure, _options(asked)) as (shares, how):
+    with _shares(judged, label, structure, options_of_rank(asked)) as (shares, how):
         if shares is None:
             return None
         return of_shares(shares, how, find_structure(structure), asked, judged.kind)
@@ -294,14 +293,23 @@ def of_shares(
     shares: Divided, how: Reading, member: Structure, asked: Mapping[str, Any], kind: str
 ) -> tuple[Ranking, list[str]]:
     """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``."""
-    found, prefs = how.read(shares, member, _options(asked)), declared(kind, shares.query, shares.items)
-    board = rank(prefs, _standing_in(member, found), **asked)
-    notes = [str(note) for note in board.notes if note not in prefs.notes]
+    board, notes = of_read(
+        how.read(shares, member, options_of_rank(asked)), shares.query, shares.items, member, asked, kind
+    )
     looked = "; whether the model fits was not looked at" if member.expects else ""
     return board, [*notes, shares.said + looked]
 
 
-def _options(asked: Mapping[str, Any]) -> dict[str, Any]:
+def of_read(
+    found: Read, query: Labels, items: Labels, member: Structure, asked: Mapping[str, Any], kind: str
+) -> tuple[Ranking, list[str]]:
+    """The ranking of a query by what is known of it, and what ``rank`` notes. Errors: as of ``rank``."""
+    prefs = declared(kind, query, items)
+    board = rank(prefs, _standing_in(member, found), **asked)
+    return board, [str(note) for note in board.notes if note not in prefs.notes]
+
+
+def options_of_rank(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the structure among what ``rank`` is asked for."""
     return {name: value for name, value in asked.items() if name not in OF_RANK}
 
