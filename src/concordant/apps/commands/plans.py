@@ -253,7 +253,7 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
         return k["distinct"] if "entries" in k else 0.0
 
     def alike(k: Known) -> float:  # judgments of pairs that are there more than once: on several dates, say
-        return 0.0 if "entries" in k else max(k["distinct"] - _power(k, 2), 0.0)
+        return 0.0 if "entries" in k or k["clusters"] else max(k["distinct"] - _power(k, 2), 0.0)
 
     def noise(k: Known) -> float:
         each = 2.4e-7 * _power(k, 2) + 1.8e-8 * k["distinct"] * bool(k["clusters"])
