@@ -21,7 +21,10 @@ from concordant.preferences.preferences import Lists, Preferences
 from concordant.progress import Cost
 
 READING: dict[str, Cost] = {
-    "counting rows": lambda k: 1e-6 * k["rows"] if "entries" in k else 1.35e-7 * k["rows"] + 2.5e-7 * k["distinct"],
+    "counting rows": lambda k: (
+        (1.0 + 0.6 * k.get("packed", 0.0))
+        * (1e-6 * k["rows"] if "entries" in k else 1.35e-7 * k["rows"] + 2.5e-7 * k["distinct"])
+    ),
     "checking rows": lambda k: 3e-8 * k["distinct"] * ("entries" not in k),
     "checking lists": lambda k: 3.5e-7 * k["rows"] * ("entries" in k),
     "adding up judgments": lambda k: 3.5e-7 * k["rows"] if "entries" in k else 1.2e-7 * k["distinct"],

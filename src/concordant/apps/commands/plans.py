@@ -264,7 +264,7 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
         "best orders": lambda k: 0.05 + 1e-8 * _power(k, 3) + 5e-7 * of_lists(k),
         "surrogates": lambda k: 0.1 + 1e-7 * _power(k, 3) + 6e-7 * of_lists(k),
         "held-out judgments": lambda k: (
-            bool(drawn) * (0.15 + 1e-6 * _power(k, 3) + 5e-6 * of_lists(k) + 3.5e-6 * alike(k))
+            bool(drawn) * (0.4 + 1e-6 * _power(k, 3) + 5e-6 * of_lists(k) + 3.5e-6 * alike(k))
         ),
         "sampling noise": lambda k: drawn * noise(k),
         "what to ask": lambda k: bool(drawn) * (0.05 + 1e-6 * _power(k, 2) + 1.6e-7 * of_lists(k)),
@@ -404,7 +404,7 @@ def _informed(foreign: bool) -> dict[str, Cost]:
     def gate(k: Known) -> float:
         if "clicks" in k:
             return 0.2 + clicked(k, 2.1e-6)
-        return 0.3 + (2e-6 if "entries" in k else 2.5e-5 if foreign else 8.5e-6) * k["distinct"]
+        return 0.3 + (1e-6 if "entries" in k else 2.5e-5 if foreign else 8.5e-6) * k["distinct"]
 
     return {
         "choosing the ridge: folds": ridge,
@@ -478,8 +478,8 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "CampsOptions": _camps,
     "ExplainOptions": _explain,
     "LookOptions": lambda one: {
-        "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"],
-        "scores": lambda k: 0.02 + 2e-7 * k["distinct"],
+        "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"] + 1.7e-8 * _power(k, 2),
+        "scores": lambda k: 0.02 + 2e-7 * k["distinct"] + 4.5e-8 * _power(k, 2),
         "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.2e-10 * _power(k, 3),
         "pairs to ask": lambda k: min(one.ask, 1000) * (1.15e-9 * _power(k, 2) + 8e-8 * k["nodes"]),
     },

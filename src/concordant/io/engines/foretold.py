@@ -54,6 +54,7 @@ def _foretold(log: Log, roles: Mapping[str, str]) -> dict[str, float]:
         lists = {"entries": float(rows), "different": extrapolated([_keys(one, whose) for one in pieces], times)}
         lists |= {"clicks": 1.0} if "clicked" in roles else {}
         distinct = 0.5 * rows * rows / max(lists["different"], 1.0)
+    lists |= {"packed": 1.0} if log.gzipped else {}
     times_of = (
         {"times": extrapolated([_keys(one, [roles["time"]]) for one in pieces], times)} if "time" in roles else {}
     )
