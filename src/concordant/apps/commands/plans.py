@@ -337,7 +337,7 @@ def _both(one: Cost, other: Cost) -> Cost:
     return lambda k: one(k) * (k["queries"] > 1) + other(k)
 
 
-FOREIGN = {"random-forest": 1.2e-4, "hist-gradient-boosting": 1e-5, "network": 4e-6, "lightgbm": 5e-6, "xgboost": 7e-6}
+FOREIGN = {"random-forest": 1e-4, "hist-gradient-boosting": 1e-5, "network": 4e-6, "lightgbm": 5e-6, "xgboost": 7e-6}
 """Seconds of fitting a regressor for each number of its table, about: a forest's trees are as many as rows."""
 KINKED = ("ranksvm", "margin-based")
 """Losses whose margin functions have a kink, which takes longer."""
