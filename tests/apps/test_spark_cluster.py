@@ -30,6 +30,14 @@ sys.exit(exit_status("rank", sys.argv[2], "--engine", "spark"))
 """
 
 
+def own_environment() -> dict[str, str]:
+    """The variables of a process with a Spark of its own: not what a session of Spark Connect has set in this one."""
+    connected = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE")
+    return {name: value for name, value in os.environ.items() if name not in connected} | {
+        "SPARK_LOCAL_IP": "127.0.0.1"
+    }
+
+
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """12,000 comparisons in 90 queries, as a folder of four files."""
@@ -46,7 +54,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_killed_executor_changes_nothing(log: Path, tmp_path: Path) -> None:
     """A process of its own, because one process has one Spark: it kills an executor once its tasks rank queries."""
     out = tmp_path / "ranking.parquet"
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = own_environment() | {"PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, str(PROGRAM), str(log), str(out), str(tmp_path), "3", "0"],
         capture_output=True, text=True, timeout=900, env=environment, check=False,
@@ -72,7 +80,7 @@ def test_what_executors_lack_is_told_before_the_work(log: Path, tmp_path: Path) 
     venv.create(tmp_path / "bare", with_pip=False)
     bare = tmp_path / "bare" / "bin" / "python"
     here = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYSPARK_PYTHON": str(bare), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": here}
+    environment = own_environment() | {"PYSPARK_PYTHON": str(bare), "PYTHONPATH": here}
     done = subprocess.run(
         [sys.executable, "-c", LACKING, str(tmp_path), str(log)],
         capture_output=True, text=True, timeout=900, env=environment, check=False,
