@@ -24,6 +24,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.long_commands import CASES
 
 WATCHED = """
@@ -74,6 +76,8 @@ NEAR = 1.0
 """Seconds more or less that are none."""
 LEAST = 1.0
 """Seconds that are not told apart from less."""
+SHORT = 0.5
+"""Seconds of a piece up to which it is not held against its plan."""
 LONG = 2.0
 """Seconds of a stage from which on what is said of it is judged."""
 
@@ -186,6 +190,7 @@ def main() -> None:
         return
     print(f"| command | {HEAD} |\n|---|---|---|---|---|---|---|")
     stages: list[list[Any]] = []
+    ratios: list[tuple[float, float]] = []
     for number, name in enumerate(CASES):
         if not options.cases or any(one in name for one in options.cases):
             try:
@@ -194,12 +199,21 @@ def main() -> None:
                 print(problem, flush=True)
                 continue
             print("|", " | ".join(map(str, _row([name], row))), "|", row["error"], flush=True)
+            pairs = [(took, usual) for usual, took in row["pieces"].values() if usual and min(took, usual) > SHORT]
+            ratios += [(took / usual, took / usual / row["slower"]) for took, usual in pairs]
             if options.pieces:
                 print(_pieces(row), flush=True)
             stages += [_row([name, what, one["number"]], one) for what, one in row["stages"].items()]
+    last = ""
+    if ratios:
+        took, by = (np.percentile(values, [25, 50, 75]).round(2).tolist() for values in zip(*ratios, strict=True))
+        last = (
+            f"{len(ratios)} pieces took {took} of what was planned (quarters), {by} with the machine's own slowness out"
+        )
     print(f"\n| command | stage | of them | {HEAD} |\n|---|---|---|---|---|---|---|---|---|")
     for line in stages:
         print("|", " | ".join(map(str, line)), "|")
+    print(f"\n{last}")
 
 
 if __name__ == "__main__":

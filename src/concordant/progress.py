@@ -253,7 +253,8 @@ class Whole:
         The piece that goes on takes what its steps say, where they are equal and some are done (after the first of
         them what it usually takes, within what that one says), or what a part of it says, else what it usually takes,
         at least what a stage inside it says;
-        each to come what it usually takes; all times the factor by which the pieces so far took longer or shorter than
+        each to come what it usually takes on a machine as slow as this one;
+        all times the factor by which the pieces so far took longer or shorter than
         they usually do, which weighs the more the less is to come. Nothing is said while one is to come of which nobody
         knows how long it takes.
         """

@@ -24,10 +24,10 @@ from concordant.ranking.structures import STRUCTURES
 Known = Mapping[str, float]
 SMALL = 1 << 17
 """Judgments up to which queries are ranked at once (``ranking.rank``)."""
-UNSURE = 0.25
-"""By which share what is guessed of a log before it is counted may be wrong."""
 FEW = 5000
 """The same of an audit (``auditing.audit``)."""
+UNSURE = 0.25
+"""By which share what is guessed of a log before it is counted may be wrong."""
 
 
 def _power(k: Known, p: int) -> float:

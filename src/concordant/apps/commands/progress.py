@@ -30,7 +30,7 @@ TURNS, TABLE = 5_000, 160_000
 LAST = 8
 """How many times of this count."""
 USUAL = 2.7e-4, 9.6e-4
-"""Seconds of the loop and of the looking up on an idle machine of the plans."""
+"""Seconds of the loop and of the looking up on a machine of the plans: such that theirs come out in the median."""
 LEAST = 1.0
 """The least time that is said to be left: a second or less is one statement."""
 Show = Callable[[tuple[Stage, ...]], object]

@@ -102,7 +102,7 @@ def ranked(
     alone = _one_query(judged) and (drawn or summable(judged, structure, asked))
     whole = estimated(structure, asked) and not alone
     if whole and judged.large and drawn:
-        refuse_estimated(structure, asked)
+        refuse_estimated(structure)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     judged = settled(judged)

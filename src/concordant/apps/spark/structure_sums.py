@@ -213,10 +213,8 @@ def reading(structure: str, kind: str) -> Reading | None:
     return Reading(Positions, _positional, linked=True) if member.positions and kind == "orders" else PAIRS
 
 
-def refuse_estimated(structure: Any, options: Mapping[str, Any]) -> None:
+def refuse_estimated(structure: Any) -> None:
     """Refuse the bootstrap of what all of a log tells, beside a query that no task can hold. Errors: UsageError."""
-    if not estimated(structure, options):
-        return
     member = find_structure(structure)
     raise UsageError(
         f"on Spark there is no bootstrap of {member.name} where no task can hold a query: all of its judgments would "
