@@ -5,6 +5,7 @@
 judgments are clusters, ranked with the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale intervals FOLDER ROWS ITEMS [MASTER …]``: such a query by nobody in particular, with
 the intervals that nobody asked for.
+``python -m benchmarks.spark_scale grades FOLDER ROWS ITEMS [MASTER …]``: the same with three grades and thresholds.
 ``python -m benchmarks.spark_scale covariates FOLDER ROWS ITEMS PEOPLE [MASTER …]``: by people, with a covariate.
 ``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items,
 with the intervals that nobody asked for; by another structure than plackett-luce: ``lists=copeland``.
@@ -74,13 +75,14 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
 
 
 def one_query(folder: Path, rows: int, items: int, masters: list[str], people: int = 0, length: float = 0.0,
-    asked: Sequence[str] = ALONE,
+    asked: Sequence[str] = ALONE, grades: int = 0,
 ) -> None:  # fmt: skip
     """Rank one query of so many comparisons by each contender, and say how far its scores are from the first's."""
     print(json.dumps(machine()), flush=True)
     whose = (f"-{people}" if people else "") + ("-length" if length else "")
+    whose += f"-grades-{grades}" if grades else ""
     log = folder / f"one-query-{rows}-{items}{whose}.parquet"
-    write_queries(log, rows, 1, items, people=people, length=length)
+    write_queries(log, rows, 1, items, people=people, length=length, grades=grades)
     asked = ("rank", "--cluster", "person") if people else asked
     ranked(log, rows, items, (*asked, "--covariate", "length") if length else asked, folder, masters)
 
@@ -371,6 +373,10 @@ if __name__ == "__main__":
     elif sys.argv[1] == "intervals":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=("rank",))
+    elif sys.argv[1] == "grades":
+        rows, items = (int(float(each)) for each in sys.argv[3:5])
+        graded = ("rank", "--ties", "cumulative")
+        one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=graded, grades=3)
     elif sys.argv[1] in ("people", "covariates"):
         rows, items, people = (int(float(each)) for each in sys.argv[3:6])
         one_query(

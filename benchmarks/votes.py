@@ -44,12 +44,13 @@ def write_votes(path: Path, rows: int, items: int, *, texts: bool, seed: int = 1
 
 def write_queries(
     path: Path, rows: int, queries: int, items: int, *, seed: int = 1, first: float = 0.0, people: int = 0,
-    length: float = 0.0,
+    length: float = 0.0, grades: int = 0,
 ) -> Path:  # fmt: skip
     """Stream a Parquet log of integer ids (query, winner, loser), block by block in bounded memory.
 
     A share ``first`` of the rows is moved to query 0. ``people``: how many made them, a column more. ``length``: the
-    coefficient of a covariate (winner less loser, four digits), a column more, where it is not 0.
+    coefficient of a covariate (winner less loser, four digits), a column more, where it is not 0. ``grades``: how many
+    of clearness there are, a column more.
     """
     if path.exists():
         return path
@@ -61,6 +62,8 @@ def write_queries(
         schema = schema.append(pa.field("person", pa.int32()))
     if length:
         schema = schema.append(pa.field("length", pa.float64()))
+    if grades:
+        schema = schema.append(pa.field("weight", pa.int8()))
     partial = path.with_suffix(".part")
     with pq.ParquetWriter(partial, schema, compression="zstd") as out:
         for begin in range(0, rows, 2_000_000):
@@ -76,7 +79,8 @@ def write_queries(
             winner, loser = np.where(a_wins, a, b), np.where(a_wins, b, a)
             person = [who.integers(0, people, n, dtype=np.int32)] if people else []
             longer = [np.where(a_wins, z, -z)] if length else []
-            out.write_table(pa.table([query, winner, loser, *person, *longer], schema=schema))
+            clear = [who.integers(1, grades + 1, n, dtype=np.int8)] if grades else []
+            out.write_table(pa.table([query, winner, loser, *person, *longer, *clear], schema=schema))
     partial.rename(path)
     return path
 

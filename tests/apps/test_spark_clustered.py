@@ -47,6 +47,14 @@ def votes(
     return {"left": named[0], "right": named[1], "outcome": outcome, "who": [f"p{code}" for code in who]}
 
 
+def graded(log: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The same votes, some clearer than others; the second item that only wins or loses does so clearly."""
+    weight = np.random.default_rng(1).integers(1, 4, len(log["who"]))
+    clear = max(len({*log["left"]} | {*log["right"]}) - 2, 0)
+    weight = np.where(np.array(log["left"]) == f"i{clear}", 3, weight)
+    return {**log, "weight": weight.tolist()}
+
+
 class Here(ByClusters):
     """Shares as tasks have them, without Spark."""
 
@@ -136,6 +144,9 @@ CASES: dict[str, tuple[dict[str, list[Any]], dict[str, Any]]] = {
     "a prior": (votes(10, 30, 10), {"prior": 1.0}),
     "two people": (votes(5, 2, 100), {}),
     "one person": (votes(5, 1, 100, ends=1), {}),
+    "thresholds": (graded(votes(9, 40, 30, ties=0.2)), {"ties": "cumulative"}),
+    "thresholds, items that only win or lose": (graded(votes(9, 40, 30, ends=4)), {"ties": "cumulative"}),
+    "a threshold of ties": (votes(9, 40, 30, ends=2, ties=0.3), {"ties": "cumulative", "quasi": True}),
 }
 
 
@@ -148,6 +159,11 @@ def test_intervals_are_those_of_memory(case: str, shares: int) -> None:
     found = shared(log, shares).ranked(find_structure("bradley-terry"), {**options, "interval": "sandwich"})
     assert found is not None
     agrees(found[0], whole)
+    asked = {name: value for name, value in options.items() if name in ("ties", "prior")}
+    for interval in ("hessian", "none"):
+        of_kinds = shared(log, shares).ranked(find_structure("bradley-terry"), {**asked, "interval": interval})
+        assert of_kinds is not None
+        agrees(of_kinds[0], cc.rank(cc.read(log, cluster="who"), **asked, interval=interval))
 
 
 def test_strengths_and_covariates() -> None:
@@ -240,7 +256,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
         ({"interval": "auto"}, "bradley-terry", True, True),
         ({"interval": "none"}, "bradley-terry", True, True),
         ({"interval": "bootstrap"}, "bradley-terry", False, False),
-        ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", False, False),
+        ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", True, True),
         ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
         ({"interval": "auto"}, "borda", True, True),
         ({"interval": "none"}, "borda", True, True),

@@ -18,7 +18,7 @@ if not why_not():
     from test_spark_clustered import Here, agrees
 
     from concordant.apps.spark import coefficients as coefficients_
-    from concordant.apps.spark import frames, ranking, splitting
+    from concordant.apps.spark import frames, ranking, splitting, valued_pairs
     from concordant.apps.spark.coefficients import WithCoefficients
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
@@ -96,6 +96,21 @@ def without(log: Log, *names: str) -> Log:
     return {name: column for name, column in log.items() if name not in names}
 
 
+def graded(log: Log, most: int = 3) -> Log:
+    """Wins of different clearness; between some items there are but clear ones."""
+    rng = np.random.default_rng(2)
+    apart = [abs(int(one[1:]) - int(other[1:])) for one, other in zip(log["left"], log["right"], strict=True)]
+    grade = np.minimum(rng.integers(1, most + 1, len(apart)) + (np.array(apart) > 6), most)
+    return log | {"weight": grade.tolist()}
+
+
+ENDLESS: Log = {
+    "left": ["i0", "i0", "i1", "i1", "i2", "i0"] * 9, "right": ["i1", "i2", "i2", "i0", "i1", "i1"] * 9,
+    "outcome": ["left", "left", "left", "tie", "tie", "left"] * 9, "weight": [2, 2, 2, 1, 1, 2] * 9,
+}  # fmt: skip
+"""Whoever stands ahead always wins clearly, or ties."""
+
+
 CASES: dict[str, tuple[Log, dict[str, Any]]] = {
     "one win each": (votes(12, 700), {}),
     "few wins of some items, and items that never lose": (votes(14, 120, first=2), {"quasi": True}),
@@ -111,6 +126,21 @@ CASES: dict[str, tuple[Log, dict[str, Any]]] = {
     "a reference, a prior, a level": (votes(8, 300), {"reference": "i2", "prior": 1.0, "level": 0.8}),
     "no prior": (votes(6, 300, ties=0.1), {"prior": 0.0}),
     "strengths": (votes(9, 400) | {"weight": np.resize([0.5, 1.0, 2.0], 400).tolist()}, {}),
+    "thresholds": (without(graded(votes(10, 600, ties=0.2)), "home", "length"), {"ties": "cumulative"}),
+    "thresholds beside coefficients": (graded(votes(10, 600, ties=0.2, first=1)), {"ties": "cumulative"}),
+    "thresholds, clusters": (graded(votes(11, 700, people=50, ties=0.1)), {"ties": "cumulative", "quasi": True}),
+    "thresholds, clusters of two columns": (
+        crossed(without(graded(votes(9, 500, people=30, first=1)), "home"), 20),
+        {"ties": "cumulative"},
+    ),
+    "thresholds, no ties": (without(graded(votes(9, 400), 2), "home", "length"), {"ties": "cumulative"}),
+    "ties with a threshold": (without(votes(9, 300, ties=0.3, first=2), "home", "length"), {"ties": "cumulative"}),
+    "no threshold": (without(votes(12, 90), "home", "length"), {"ties": "cumulative"}),
+    "thresholds that grow without end": (ENDLESS, {"ties": "cumulative"}),
+    "nothing but ties": (
+        without(votes(5, 40), "home", "length") | {"outcome": ["tie"] * 40},
+        {"ties": "cumulative"},
+    ),
 }
 
 
@@ -142,8 +172,8 @@ def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, mon
 
 
 def test_without_a_matrix_shares_are_asked_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coefficients_.ValuedPairs, "cells", lambda *_: coefficients_.Cells(None))
-    for log, options in (CASES["ties have a weight"], CASES["no prior"]):
+    monkeypatch.setattr(coefficients_.ValuedPairs, "cells", lambda *_: valued_pairs.Cells(None))
+    for log, options in (CASES["ties have a weight"], CASES["no prior"], CASES["thresholds"]):
         asked = {**options, "interval": "none"}
         board = of(log, 3, asked, monkeypatch).ranked(asked)
         agrees(board, cc.rank(cc.read(log, **reading(log)), **asked))
@@ -192,7 +222,7 @@ def test_coefficients_that_do_not_exist(
 def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -> None:
     log = votes(10, 200, first=1)
     found = of(log, 3, {}, monkeypatch)
-    monkeypatch.setattr(coefficients_, "LISTS", 3)
+    monkeypatch.setattr(valued_pairs, "LISTS", 3)
     with pytest.raises(TooMuch):
         found.ranked({"interval": "hessian"})
     assert found.ranked({"interval": "none"}).interval == "none"
@@ -209,6 +239,8 @@ def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -
         (0, {}, "sandwich"),
         (30, {}, "sandwich"),
         (0, {"ties": "davidson"}, "hessian"),
+        (0, {"ties": "cumulative"}, "hessian"),
+        (30, {"ties": "cumulative"}, "sandwich"),
         (0, {"interval": "none"}, "none"),
     ],
 )
@@ -222,6 +254,7 @@ def test_spark(
     for module in (frames, ranking):
         monkeypatch.setattr(module, "HERE", 200)
     log = votes(9, 700, ties=0.1, first=1, people=people)
+    log = graded(log) if options.get("ties") == "cumulative" else log
     log["query"] = ["large"] * 690 + ["small"] * 10
     given = reading(log)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=300, **given)

@@ -55,6 +55,7 @@ def votes(
     weights: bool = False,
     shared: bool = False,
     covariates: int = 0,
+    grades: int = 0,
 ) -> Any:
     """Comparisons of queries of so many items and rows, and the features of the items; ``covariates`` of each row."""
     rng = np.random.default_rng(len(sizes) + sum(rows for _, rows in sizes.values()))
@@ -82,6 +83,8 @@ def votes(
     if shared:
         shares = {"left": 0.8, "right": 0.0, "tie": 0.5}
         log["outcome"] = [shares[one] for one in log["outcome"]]
+    if grades:
+        log["weight"] = rng.integers(1, grades + 1, len(log["query"])).tolist()
     if weights:
         log["weight"] = rng.choice([0.5, 1.0, 2.0], len(log["query"])).tolist()
     return log, rows
@@ -185,6 +188,26 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         ("large",),
     ),
     "orders of covariates": (votes({"large": (9, 300)}, covariates=1), {"order": [40, "all"]}, ("large",)),
+    "thresholds": (
+        votes({**SMALL, "large": (9, 300)}, ties=0.3, grades=3),
+        {"structure": "bradley-terry", "structure_options": {"ties": "cumulative"}, "order": "all"},
+        ("large",),
+    ),
+    "thresholds, orders, a covariate": (
+        votes({"large": (9, 300), "larger": (8, 310)}, ties=0.2, grades=2, covariates=1),
+        {
+            "structure": "bradley-terry",
+            "structure_options": {"ties": "cumulative", "prior": 0.1},
+            "order": [40, "all"],
+            "gain": ["2^s-1", "identity"],
+        },
+        ("large", "larger"),
+    ),
+    "a threshold of ties": (
+        votes({"large": (7, 200)}, ties=0.3, covariates=1),
+        {"structure_options": {"ties": "cumulative", "covariates": False}, "structure": "bradley-terry"},
+        ("large",),
+    ),
     "ties of the informed": (
         votes({**SMALL, "large": (9, 300)}, ties=0.3),
         {"informed": True, "structure_options": {"ties": "davidson"}},

@@ -256,6 +256,7 @@ def test_the_ranking_of_lists_is_that_of_memory(
         {"structure": "bradley-terry", "structure_options": {"ties": "davidson", "prior": 1.0}},
         {"structure": "bradley-terry", "structure_options": {"covariates": False, "ties": "davidson"}},
         {"structure": "bradley-terry", "order": 20},
+        {"structure": "bradley-terry", "structure_options": {"ties": "cumulative"}},
     ],
 )
 def test_targets_with_coefficients_are_those_of_memory(
@@ -431,7 +432,7 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
-    for structure, asked in (("log-odds", {"interval": "bootstrap"}), ("bradley-terry", {"ties": "cumulative"})):
+    for structure, asked in (("log-odds", {"interval": "bootstrap"}), ("bradley-terry", {"across_components": True})):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
             cs.rank(judged, structure, **{"interval": "none", **asked})
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):

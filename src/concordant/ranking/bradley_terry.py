@@ -117,7 +117,7 @@ def bradley_terry(
     names = _check(batch, prior, ties, covariates, tolerance, max_iterations)
     if ties == "cumulative":
         if mean is not None:
-            raise UsageError("a prior with means of its own does not go with ", CUMULATIVE)
+            refuse_means()
         return _cumulative(batch, names, float(prior), {"tolerance": tolerance, "max_iterations": max_iterations})
     centre = prior_mean(batch, mean, prior)
     graphs = Graphs.of(batch, covariates=True) if names else batch.graphs
@@ -145,31 +145,16 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
     graphs, links, total = graded.graphs, graded.links, len(batch)
     if prior == 0:
         refuse_separated(batch, links)
-        if (found := graded.endless()) is not None:
-            raise NoMaximumLikelihood(
-                f"the maximum likelihood with thresholds{where(batch, found[0])} does not exist: the scores of "
-                f"{items_of(batch, found[1])} and thresholds can grow without end. ",
-                *HELP,
-            )
+        refuse_endless(batch, graded.endless())
     none = {name: np.zeros(total) for name in (*names, *graded.thresholds)}
     status = np.full(total, Status.CONVERGED, np.int8)
     out = Fitted(np.zeros(graphs.nodes), status, np.zeros(total, np.int64), np.zeros(total), none)
-    only = np.asarray((graded.counts[:, 1:] == 0).all(axis=1), bool)
-    tied, begin = graded.counts[:, 0] > 0, graded.begin()
-    kinds, kind = np.unique(np.column_stack([graded.free, tied]), axis=0, return_inverse=True)
-    for number, free in enumerate(kinds):
-        chosen = np.flatnonzero((kind.ravel() == number) & ~only)
-        own = np.flatnonzero(free[:-1])
-        seen = graded.counts[chosen]
-        between = Thresholds(
-            tuple(graded.thresholds[k] for k in own),
-            seen[seen > 0].reshape(len(chosen), len(own) + 1)[:, :-1],
-            bool(free[-1]),
-            begin[np.ix_(chosen, own)],
-        )
-        columns = [*range(len(names)), *(len(names) + own)]
+    kinds, kind = np.unique(np.column_stack([graded.free, graded.counts[:, 0] > 0]), axis=0, return_inverse=True)
+    for number, free in enumerate(kinds[:, :-1]):
+        chosen = np.flatnonzero((kind.ravel() == number) & ~graded.only_ties)
+        columns = [*range(len(names)), *(len(names) + np.flatnonzero(free))]
         z = None if graphs.covariates is None or not columns else graphs.covariates[:, columns]
-        part = replace(graphs, covariates=z)
+        part, between = replace(graphs, covariates=z), Thresholds.of(graded, chosen)
         _fit_sparse(batch, part, links, names, chosen, prior, None, False, limits, out, between)
     cuts = graded.filled(graded.taken(out.coefficients))
     out.coefficients.update(zip(graded.thresholds, cuts.T, strict=True))
@@ -178,21 +163,10 @@ def _cumulative(batch: Batch, names: tuple[str, ...], prior: float, limits: dict
         undetermined(replace(graphs, covariates=z), len(names)) if names and prior > 0 else np.zeros((total, 0), bool)
     )
     said = _notes(batch, graphs, links, out, prior, False)
-    if prior > 0 and total == 1 and graphs.nodes <= LARGE and (found := graded.endless()) is not None:
-        text = (
-            "only the prior, a pull to the middle (precision {prior:g}), keeps the scores of {items} and thresholds "
-            "finite"
-        )
-        said = (*said, Note("kept finite by the prior", text, prior=prior, **named(batch, found[1])))
-    text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
-    if total and not graded.free.any() and not only.any():
-        text = "no ties and one grade: {asked} has no threshold, and the fit is plain Bradley–Terry"
-        said = (*said, Note("no thresholds", text, asked=CUMULATIVE))
-    elif (ties := only & tied).any():
-        said = (*said, Note("nothing but ties", text, graphs=int(ties.sum()), of=total))
+    endless = graded.endless() if prior > 0 and total == 1 and graphs.nodes <= LARGE else None
     return Scores(
         out.value, links.component, out.status, out.iterations, out.gradient, out.coefficients,
-        (*said, *lost_notes(names, lost)),
+        (*said, *threshold_notes(batch, graded, prior, endless), *lost_notes(names, lost)),
         {"prior": prior, "ties": "cumulative", "covariates": bool(names), "mean": False}
         | {f"undetermined {name}": column for name, column in zip(names, lost.T, strict=False) if column.any()},
     )  # fmt: skip
@@ -207,8 +181,55 @@ class Thresholds:
     tied: bool = False
     begin: Floats | None = None
 
+    @classmethod
+    def of(cls, graded: Graded, chosen: Ints) -> Thresholds:
+        """Those of some graphs that have the same outcomes."""
+        if not len(chosen):
+            return cls()
+        own, counts = np.flatnonzero(graded.free[chosen[0]]), graded.counts[chosen]
+        return cls(
+            tuple(graded.thresholds[k] for k in own),
+            counts[counts > 0].reshape(len(chosen), len(own) + 1)[:, :-1],
+            bool(counts[0, 0] > 0),
+            graded.begin()[np.ix_(chosen, own)],
+        )
+
 
 NO_THRESHOLDS = Thresholds()
+
+
+def refuse_means() -> None:
+    """Refuse a prior with means beside thresholds. Errors: UsageError."""
+    raise UsageError("a prior with means of its own does not go with ", CUMULATIVE)
+
+
+def refuse_endless(batch: Batch, endless: tuple[int, Ints] | None) -> None:
+    """Refuse scores and thresholds that can grow for ever (``Graded.endless``)."""
+    if endless is not None:
+        raise NoMaximumLikelihood(
+            f"the maximum likelihood with thresholds{where(batch, endless[0])} does not exist: the scores of "
+            f"{items_of(batch, endless[1])} and thresholds can grow without end. ",
+            *HELP,
+        )
+
+
+def threshold_notes(batch: Batch, graded: Graded, prior: float, endless: tuple[int, Ints] | None) -> tuple[Note, ...]:
+    """Say what a reader of a fit with thresholds should know; ``endless``: what can grow for ever but for the prior."""
+    notes, total = [], len(graded.counts)
+    if endless is not None:
+        text = (
+            "only the prior, a pull to the middle (precision {prior:g}), keeps the scores of {items} and thresholds "
+            "finite"
+        )
+        notes.append(Note("kept finite by the prior", text, prior=prior, **named(batch, endless[1])))
+    only = graded.only_ties
+    text = "nothing but ties in {of:the comparisons|{graphs:,} of {of:,} graphs}: thresholds are infinite, all scores 0"
+    if total and not graded.free.any() and not only.any():
+        text = "no ties and one grade: {asked} has no threshold, and the fit is plain Bradley–Terry"
+        notes.append(Note("no thresholds", text, asked=CUMULATIVE))
+    elif (ties := only & (graded.counts[:, 0] > 0)).any():
+        notes.append(Note("nothing but ties", text, graphs=int(ties.sum()), of=total))
+    return tuple(notes)
 
 
 @dataclass(frozen=True, eq=False)

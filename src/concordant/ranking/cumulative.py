@@ -74,6 +74,29 @@ def levels_of(batch: Batch) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Which outcomes the judgments of some graphs have, numbered 0 (tie), 1 … m by strength."""
+
+    levels: Ints
+    """The strengths, ascending; shape (m,)."""
+    counts: Floats
+    """How often each outcome was seen; shape (graphs, m + 1)."""
+
+    @classmethod
+    def of_one(cls, strength: Ints, times: Floats) -> Outcomes:
+        """Those of one graph, by strengths that ascend, 0 that of a tie.
+
+        >>> Outcomes.of_one(np.array([0, 2]), np.array([5.0, 7.0])).counts.tolist()
+        [[5.0, 7.0]]
+        """
+        won = strength > 0
+        levels, ties = strength[won], float(times[~won].sum())
+        if not len(levels):
+            return cls(np.ones(1, np.int64), np.array([[ties, 0.0]]))
+        return cls(levels, np.append(ties, times[won])[None, :])
+
+
+@dataclass(frozen=True, eq=False)
 class Graded:
     """The judgments of a batch as comparisons with thresholds.
 
@@ -87,16 +110,25 @@ class Graded:
     levels: Ints
 
     @classmethod
-    def of(cls, batch: Batch, names: tuple[str, ...] = ()) -> Graded:
+    def of(cls, batch: Batch, names: tuple[str, ...] = (), seen: Outcomes | None = None) -> Graded:
+        """The judgments of a batch; ``seen``: the outcomes of all judgments of its graphs, where it holds but some."""
         held: dict[tuple[str, ...], Graded] = vars(batch).setdefault("_graded", {})  # kept with the batch
-        if names not in held:
+        if seen is not None:
+            held[names] = cls(batch, names, seen.levels)
+            vars(held[names])["counts"] = seen.counts
+        elif names not in held:
             held[names] = cls(batch, names, levels_of(batch))
         return held[names]
 
     @classmethod
-    def fitted(cls, batch: Batch, coefficients: Mapping[str, object]) -> Graded:
+    def fitted(cls, batch: Batch, coefficients: Mapping[str, object], seen: Outcomes | None = None) -> Graded:
         """Of a fit with these coefficients."""
-        return cls.of(batch, tuple(name for name in batch.prefs.covariate_names if name in coefficients))
+        return cls.of(batch, tuple(name for name in batch.prefs.covariate_names if name in coefficients), seen)
+
+    @property
+    def seen(self) -> Outcomes:
+        """The outcomes."""
+        return Outcomes(self.levels, self.counts)
 
     @cached_property
     def outcome(self) -> Ints:
@@ -132,6 +164,11 @@ class Graded:
         """Which thresholds the outcomes determine: those below an outcome that was seen, and above another."""
         seen = self.counts > 0
         return np.asarray(seen[:, 1:] & (np.cumsum(seen, axis=1)[:, :-1] > 0), bool)
+
+    @property
+    def only_ties(self) -> Flags:
+        """Which graphs have no wins."""
+        return np.asarray((self.counts[:, 1:] == 0).all(axis=1), bool)
 
     @property
     def thresholds(self) -> tuple[str, ...]:
@@ -190,14 +227,8 @@ class Graded:
         Biometrika 71, 1984): found by linear programming. Where two items had the strongest win each way, and the
         outcomes limit all differences, there is none.
         """
-        from scipy.optimize import linprog
-
-        graphs, edges = self.graphs, self.batch.edges
+        graphs, mutual = self.graphs, self.mutual
         z = np.zeros((len(graphs.first), 0)) if graphs.covariates is None else graphs.covariates
-        top = (self.outcome > 0) & (self.above[self.graph, self.outcome] == 0)
-        won, lost = edges.winner[top], edges.loser[top]
-        both = np.isin(won * graphs.nodes + lost, lost * graphs.nodes + won)
-        mutual = np.bincount(self.graph[top][both], minlength=len(graphs)) > 0
         for graph in np.flatnonzero(self.free.any(axis=1) & (~mutual | (len(self.names) > 0))).tolist():
             part, low = graphs.pairs.slices[graph], int(graphs.node_start[graph])
             size, rows = int(graphs.sizes[graph]), np.arange(len(z[part]))
@@ -205,13 +236,19 @@ class Graded:
             sides = np.concatenate([np.ones(len(rows)), -np.ones(len(rows))])
             margin = hstack([coo_array((sides, (np.tile(rows, 2), ends)), shape=(len(rows), size)), z[part]]).tocsr()
             seen = graphs.wins[part] > 0, graphs.losses[part] > 0
-            rise = vstack([margin[seen[0]], -margin[seen[1]]])
-            limits = np.concatenate([np.ones(rise.shape[0]), np.zeros(rise.shape[0])])
-            found = linprog(-rise.sum(axis=0), A_ub=vstack([rise, -rise]), b_ub=limits, bounds=(None, None))
-            if found.status == 0 and -found.fun > 1e-6:
-                moved = np.abs(found.x[:size] - np.median(found.x[:size])) > 1e-6
-                return graph, low + np.flatnonzero(moved if moved.any() else np.ones(size, bool))
+            moved = endless_nodes(csr_array(vstack([margin[seen[0]], -margin[seen[1]]])), size)
+            if moved is not None:
+                return graph, low + moved
         return None
+
+    @cached_property
+    def mutual(self) -> Flags:
+        """In which graphs two items had the strongest win each way."""
+        edges, nodes = self.batch.edges, len(self.batch.item)
+        top = (self.outcome > 0) & (self.above[self.graph, self.outcome] == 0)
+        won, lost = edges.winner[top].astype(np.int64), edges.loser[top].astype(np.int64)
+        both = np.isin(won * nodes + lost, lost * nodes + won)
+        return np.asarray(np.bincount(self.graph[top][both], minlength=len(self.batch)) > 0, bool)
 
     # -- thresholds ----------------------------------------------------------------------------------------------
     def begin(self) -> Floats:
@@ -304,6 +341,21 @@ class Graded:
             values.append((slope * np.where(outcome == 0, 1.0, sign))[there])
         entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
         return coo_array(entries, shape=(len(self.batch.judgment), parameters)).tocsr()
+
+
+def endless_nodes(rise: csr_array, nodes: int) -> Ints | None:
+    """Nodes that move in a direction in which no margin falls and some rise; None where there is none.
+
+    ``rise``: of each comparison with a threshold how its margin goes with the nodes and with the coefficients.
+    """
+    from scipy.optimize import linprog
+
+    limits = np.concatenate([np.ones(rise.shape[0]), np.zeros(rise.shape[0])])
+    found = linprog(-rise.sum(axis=0), A_ub=vstack([rise, -rise]), b_ub=limits, bounds=(None, None))
+    if found.status != 0 or -found.fun <= 1e-6:
+        return None
+    moved = np.abs(found.x[:nodes] - np.median(found.x[:nodes])) > 1e-6
+    return np.flatnonzero(moved if moved.any() else np.ones(nodes, bool))
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,7 @@ class Structure:
             return self.linked(batch)
         if self.absolute:
             return all_linked(examinations(batch)[1] > 0 if self.reads == "exposures" else touches(batch) > 0)
-        if ties == "cumulative" and self.expects:
+        if ties == "cumulative" and self.likelihood:
             return Graded.of(batch).links
         if batch.prefs.kind != "orders" or not self.positions:
             return connectivity(batch.graphs)

@@ -35,6 +35,7 @@ from concordant.preferences.preferences import Comparisons, Lists, Preferences, 
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
+from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores
@@ -116,6 +117,8 @@ class Middle:
     names: tuple[str, ...]
     """Of the parameters beside the scores."""
     ways: tuple[Ways, ...]
+    seen: Outcomes | None = None
+    """The outcomes of all judgments, where there are thresholds between them."""
 
     def __call__(self, prefs: Preferences) -> Sums:
         found = Sums()
@@ -127,6 +130,8 @@ class Middle:
         batch = Batch.whole(prefs)
         node = self.items.codes_of(prefs.items.take(batch.item))
         here = replace(self.scores, value=self.scores.value[node], components=np.zeros(len(node), np.int32))
+        if self.seen is not None:
+            Graded.fitted(batch, here.coefficients, self.seen)
         curvature = bradley_terry_curvature(batch, here)
         meat = Meat.of(batch, curvature)
         size, own = len(self.items), [self.names.index(name) for name in curvature.extra_name]
@@ -254,9 +259,11 @@ class ByClusters:
         items, _ = Labels.encode(batch.prefs.items.take(batch.item))
         scores = replace(scores, components=np.zeros(0, np.int32))
         parts: dict[Ways, Meat] = {}
+        graded = scores.options.get("ties") == "cumulative"
+        seen = Graded.fitted(batch, scores.coefficients).seen if graded else None
         for way, ways in every_way(len(self.columns)):
             with stage("what clusters add up to"):
-                found = self._by(way).sums(Middle(items, scores, names, ways))
+                found = self._by(way).sums(Middle(items, scores, names, ways, seen))
             self.passes += way > 0
             parts |= {one: Meat.of_sums(found["middle", one], found["cells", one]) for one in ways}
         return crossed(parts)

@@ -1,4 +1,4 @@
-"""One query that no task can hold, its fit with coefficients beside the scores: covariates', log ν of Davidson's ties.
+"""One query that no task can hold, its fit with coefficients beside the scores: of covariates, of ties, thresholds.
 
 Judgments of one pair differ in their covariates, so they lie in any share. Gradients and second derivatives of scores
 and coefficients are sums over judgments nevertheless; a share computes its part as memory does the whole. Judgments of
@@ -7,7 +7,7 @@ items that the data do not limit on both sides, or that have fewer than ten wins
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -20,23 +20,50 @@ from scipy.sparse import block_array, csr_array
 from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
-from concordant.apps.spark.shares import Cells, Held, Pairs, Share, TooMuch, among, known_of, taken
-from concordant.apps.spark.splitting import DIRECT, LISTS, Divided, SummedSystem, alike, pairless
+from concordant.apps.spark.shares import Share, TooMuch
+from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, alike, pairless
 from concordant.apps.spark.structure_sums import declared
+from concordant.apps.spark.valued_pairs import (
+    At,
+    Differences,
+    Point,
+    Rises,
+    Times,
+    Touching,
+    ValuedPairs,
+    Valuing,
+    Within,
+    facts_of_share,
+    outcomes_of,
+    outcomes_of_share,
+    seen_outcomes,
+)
 from concordant.errors import UsageError, counted
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import recounted
-from concordant.preferences.graphs import Batch, Graphs
+from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.preferences.status import Status
 from concordant.progress import stage
-from concordant.ranking.bradley_terry import Fitted, fit_notes, lost_notes, scales
+from concordant.ranking.bradley_terry import (
+    LARGE,
+    Fitted,
+    Thresholds,
+    fit_notes,
+    lost_notes,
+    refuse_endless,
+    refuse_means,
+    scales,
+    threshold_notes,
+)
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
-from concordant.ranking.curvature import Curvature, laplacian
+from concordant.ranking.cumulative import Graded, Outcomes, endless_nodes
+from concordant.ranking.curvature import Curvature
 from concordant.ranking.few_judgments import FEW, LARGEST_PRIOR
-from concordant.ranking.newton import System, conjugate_gradients, fit_system
+from concordant.ranking.newton import Fit, System, conjugate_gradients, fit_system
 from concordant.ranking.problem import Problem
 from concordant.ranking.rank import Ranking
 from concordant.ranking.scores import (
@@ -53,188 +80,10 @@ from concordant.ranking.strong_blocks import firm_nodes
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 PATIENCE = 2000
 """Steps of conjugate gradients, each a pass over the shares, in place of a matrix that is too large."""
-
-
-# -- in a task -----------------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False)
-class Most:
-    """The largest of some numbers; of parts the larger ones."""
-
-    values: Floats
-
-    def __add__(self, other: Most) -> Most:
-        return Most(np.maximum(self.values, other.values))
-
-
-@dataclass(frozen=True, eq=False)
-class Point:
-    """Scores, and coefficients of the covariates over ``scale`` (then log ν), at which derivatives are asked for."""
-
-    score: Floats
-    extra: Floats
-    scale: Floats
-    davidson: bool
-
-
-@dataclass(frozen=True, eq=False)
-class ValuedPairs(Share):
-    """The judgments of a share, added up for each pair and each value of the covariates."""
-
-    graphs: Graphs
-    code: NDArray[np.int32]
-    """Of each of its nodes."""
-    plain: bool
-    """Whether each judgment is one win."""
-
-    @classmethod
-    def of(cls, prefs: Preferences) -> Self:
-        """The judgments of one query, whoever made them."""
-        batch = Batch.whole(prefs)
-        names = prefs.covariate_names
-        graphs = Graphs.of(batch, covariates=len(names) > 0)
-        if names and not len(graphs.first):  # a share of what a fold leaves may have none
-            graphs = replace(graphs, covariates=np.zeros((0, len(names))))
-        plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
-        return cls(*known_of(prefs, batch), graphs, batch.item.astype(np.int32), plain)
-
-    def _placed(self, own: NDArray[np.int32]) -> dict[str, Any]:
-        return {"code": own[self.code]}
-
-    @property
-    def pairs(self) -> Pairs:
-        """Its pairs, whatever the covariates."""
-        graphs = self.graphs
-        held = self.queries, None, self.touched, self.judgments
-        return Pairs(*held, self.code[graphs.first], self.code[graphs.second], graphs.above, graphs.below)
-
-    def links(self) -> tuple[NDArray[Any], Flags, Flags]:
-        return self.pairs.links()
-
-    def between(self, block: NDArray[np.int32]) -> Any:
-        return self.pairs.between(block)
-
-    def inner(self, block: NDArray[np.int32]) -> ValuedPairs:
-        graphs, within = self.graphs, block[self.code]
-        own = np.flatnonzero(within[graphs.first] == within[graphs.second])
-        columns = {name: getattr(graphs, name)[own] for name in ("first", "second", "wins", "losses", "ties")}
-        z = None if graphs.covariates is None else graphs.covariates[own]
-        return replace(self, graphs=replace(graphs, pair_start=np.array([0, len(own)]), covariates=z, **columns))
-
-    def system(self, point: Point) -> System:
-        """The derivatives of its likelihood at a point."""
-        graphs, davidson = self.graphs, point.davidson
-        z = None if graphs.covariates is None or not len(point.scale) else graphs.covariates / point.scale
-        above, below = (graphs.wins, graphs.losses) if davidson else (graphs.above, graphs.below)
-        ties, together = graphs.ties if davidson else None, np.zeros(graphs.nodes, np.int64)
-        ends = graphs.node_start, graphs.pair_start, graphs.first, graphs.second
-        problem = Problem(*ends, above, below, ties, z, together, 0.0)
-        found = System(problem)
-        found.evaluate(point.score[self.code], point.extra[None, :])
-        return found
-
-    def spread(self, of_nodes: Floats) -> Floats:
-        """Values of its nodes as ones of all items of the query."""
-        found = np.zeros((len(self.touched), *of_nodes.shape[1:]))
-        found[self.code] = of_nodes
-        return found
-
-    def cells(self, weight: Floats) -> Cells:
-        """The Laplacian of its pairs with some weights."""
-        return Cells(among(laplacian(self.graphs, weight), self.code, len(self.touched))).checked()
-
-
-def _facts(share: ValuedPairs) -> Sums:
-    """How large covariates are, how far apart strengths, and which outcomes there are."""
-    graphs = share.graphs
-    sides = np.concatenate([graphs.above, graphs.below])
-    sides = sides[sides > 0]
-    z = np.zeros((0, 0)) if graphs.covariates is None else graphs.covariates
-    ends = Most(np.array([-sides.min(initial=np.inf), sides.max(initial=0.0), 1.0 - share.plain]))
-    both = ((graphs.wins > 0) & (graphs.losses > 0)).any()
-    return Sums(
-        size=Most(np.abs(z).max(axis=0, initial=0.0)), ends=ends, mutual=int(both),
-        ties=float(graphs.ties.sum()), others=float((graphs.wins + graphs.losses).sum()),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _At:
-    """First and second derivatives at a point; the scores' own second ones beside the diagonal where ``whole``."""
-
-    point: Point
-    whole: bool
-
-    def __call__(self, share: ValuedPairs) -> Sums:
-        at, graphs = share.system(self.point), share.graphs
-        found = Sums(pull=share.spread(-at.slope_s), lean=-at.slope_b[0], border=share.spread(at.border))
-        found |= {"degree": share.spread(graphs.add_to_nodes(at.curve, at.curve)), "corner": at.corner[0]}
-        return Sums(found | ({"cells": share.cells(at.curve)} if self.whole else {}))
-
-
-@dataclass(frozen=True, eq=False)
-class _Times:
-    """The scores' second derivatives at a point, without one the Laplacian with weights of 1, times vectors."""
-
-    point: Point | None
-    along: Floats
-
-    def __call__(self, share: ValuedPairs) -> Sums:
-        graphs, x = share.graphs, self.along[share.code]
-        curve = np.ones(len(graphs.first)) if self.point is None else share.system(self.point).curve
-        bent = curve * (x[graphs.first] - x[graphs.second])
-        return Sums(image=share.spread(graphs.add_to_nodes(bent, -bent)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Differences:
-    """How covariates lie to the incidence B of pairs and items: BᵀB, its diagonal, and Bᵀz; or, less Bx, zᵀz."""
-
-    scale: Floats
-    x: Floats | None = None
-
-    def __call__(self, share: ValuedPairs) -> Sums:
-        graphs = share.graphs
-        z = np.zeros((0, 0)) if graphs.covariates is None else graphs.covariates / self.scale
-        if self.x is not None:
-            x = self.x[share.code]
-            left = z - (x[graphs.first] - x[graphs.second])
-            return Sums(left=left.T @ left, size=(z**2).sum(axis=0))
-        one = np.ones(len(z))
-        found = Sums(degree=share.spread(graphs.add_to_nodes(one, one)))
-        found["pull"] = share.spread(np.column_stack([graphs.add_to_nodes(column, -column) for column in z.T]))
-        return Sums(found | {"cells": share.cells(one)})
-
-
-@dataclass(frozen=True, eq=False)
-class _Within:
-    """How often items won and lost within strong blocks."""
-
-    block: NDArray[np.int32]
-
-    def __call__(self, share: ValuedPairs) -> Sums:
-        graphs, block = share.graphs, self.block[share.code]
-        inner = block[graphs.first] == block[graphs.second]
-        wins, losses = graphs.wins * inner, graphs.losses * inner
-        return Sums(
-            won=share.spread(graphs.add_to_nodes(wins, losses)), lost=share.spread(graphs.add_to_nodes(losses, wins))
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Touching:
-    """The judgments of some items, with who made them: by that of several columns."""
-
-    items: Labels
-    some: Flags
-    way: int
-
-    def __call__(self, prefs: Comparisons) -> Sums:
-        some = self.some[self.items.codes_of(prefs.items.values)]
-        rows = np.flatnonzero(some[prefs.winner] | some[prefs.loser])
-        return Sums(held=Held(taken(prefs, rows, self.way), LISTS).checked())
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -251,12 +100,12 @@ class _System(SummedSystem):
         self.whole = True
 
     def evaluate(self, s: Floats, b: Floats) -> None:
-        System.evaluate(self, s, b)  # without pairs: the prior alone
+        System.evaluate(self, s, b)  # without pairs: the prior, and what keeps thresholds apart
         self.point = replace(self.point, score=s + self.mean, extra=b[0].copy())
-        found = self.shares.sums(_At(self.point, self.whole))
-        self.slope_s, self.slope_b = self.slope_s - found["pull"], -found["lean"][None, :]
+        found = self.shares.sums(At(self.point, self.whole))
+        self.slope_s, self.slope_b = self.slope_s - found["pull"], self.slope_b - found["lean"]
         self.diagonal, self.border = found["degree"] + self.problem.prior, found["border"]
-        self.corner = found["corner"][None, :, :]
+        self.corner = self.corner + found["corner"]
         self.cells = found["cells"].matrix if self.whole else None
         self.whole = self.cells is not None
         self.settle()
@@ -264,7 +113,7 @@ class _System(SummedSystem):
     def image(self, xs: Floats) -> Floats:
         if self.cells is not None:
             return np.asarray(self.cells @ xs, np.float64)
-        return np.asarray(self.shares.sums(_Times(self.point, xs))["image"], np.float64)
+        return np.asarray(self.shares.sums(Times(self.point, xs))["image"], np.float64)
 
     def apply(self, xs: Floats, xb: Floats) -> tuple[Floats, Floats]:
         ys = self.image(xs) + self.problem.prior * xs
@@ -316,33 +165,46 @@ class _System(SummedSystem):
 # -- the fit -------------------------------------------------------------------------------------------------------
 KNOWN = {"prior", "ties", "covariates", "tolerance", "max_iterations"}
 """Options of scores to learn from."""
+TREATED = ("half", "davidson", "cumulative")
+"""How ties may be treated."""
 
 
 def with_coefficients(structure: Any, options: Mapping[str, Any]) -> bool:
     """Whether these are Bradley–Terry's scores, and follow from sums over judgments whatever is fitted beside them."""
     ties = options.get("ties", "half")
     endless = ties == "davidson" and options.get("prior") == 0  # whether there is a maximum takes all judgments
-    return structure == "bradley-terry" and {*options} <= KNOWN and ties in ("half", "davidson") and not endless
+    return structure == "bradley-terry" and {*options} <= KNOWN and ties in TREATED and not endless
+
+
+def used(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The covariates that are used, of all that there are."""
+    return names if options.get("covariates") is not False else ()
 
 
 def scores_beside(
-    shares: Divided, kind: str, names: tuple[str, ...], options: Mapping[str, Any], mean: Floats | None = None
+    shares: Divided,
+    kind: str,
+    names: tuple[str, ...],
+    options: Mapping[str, Any],
+    mean: Floats | None = None,
+    seen: Outcomes | None = None,
 ) -> Scores:
     """The scores of a query to learn from, its shares ``ValuedPairs``, with coefficients of what ``names`` names.
 
-    ``options`` are those of ``with_coefficients``. Errors: as of ``bradley_terry``.
+    ``options`` are those of ``with_coefficients``; ``seen``: the outcomes, where there are thresholds between them.
+    Errors: as of ``bradley_terry``.
     """
     find_structure("bradley-terry").check(kind, options)
     batch, own = Batch.whole(declared(kind, shares.query, shares.items)), dict(options)
-    valued, prior = own.pop("covariates", None), own.get("prior", 0.01)
+    named, prior = used(names, options), own.get("prior", 0.01)
+    valued = own.pop("covariates", None)
     if valued and not names:
         raise UsageError("covariates were asked for, but these preferences have none")
     check_prior(prior)
     if prior == 0:
         refuse_separated(batch, shares.links)
     with stage("fitting scores"):
-        named = names if valued is not False else ()
-        fitted = fitted_beside(shares, shares.sums(_facts), batch, named, mean=mean, **own)[0]
+        fitted = fitted_beside(shares, shares.sums(facts_of_share), batch, named, mean=mean, seen=seen, **own)[0]
     value = fitted.value if mean is None else fitted.value + mean
     none = np.zeros(1)
     return Scores(value, np.zeros(len(value), np.int32), fitted.status, none.astype(np.int64), none)
@@ -359,11 +221,16 @@ def fitted_beside(
     tolerance: float = 1e-10,
     max_iterations: int = 100,
     mean: Floats | None = None,
+    seen: Outcomes | None = None,
 ) -> tuple[Fitted, Floats]:
     """Fit scores and coefficients as ``bradley_terry`` does, and return what covariates were divided by.
 
     ``batch`` names the items in errors, which are those of ``bradley_terry``. TooMuch: see there.
     """
+    if seen is not None:
+        if mean is not None:
+            refuse_means()
+        return _graded(shares, facts, batch, names, seen, float(prior), tolerance, max_iterations)
     chosen, no, items = np.zeros(1, np.int64), np.zeros(0), len(shares.items)
     coefficients: dict[str, Floats] = {}
     davidson = ties == "davidson" and facts["ties"] > 0 and facts["others"] > 0
@@ -380,6 +247,26 @@ def fitted_beside(
     problem = pairless(items, shares.links.component if mean is None else np.zeros(items, np.int64), prior)
     problem = replace(problem, ties=no if davidson else None, covariates=z)
     point, about = Point(no, no, scale, davidson), np.zeros(items) if mean is None else mean
+    fit = _ended(shares, facts, batch, names, problem, point, about, tolerance, max_iterations)
+    coefficients |= {name: fit.extra[:, i] / scale[i] for i, name in enumerate(names)}
+    if davidson:
+        coefficients["ties"] = fit.extra[:, -1]
+    return Fitted(fit.score, fit.status, fit.iterations, fit.gradient, coefficients), scale
+
+
+def _ended(
+    shares: Divided,
+    facts: Sums,
+    batch: Batch,
+    names: tuple[str, ...],
+    problem: Problem,
+    point: Point,
+    about: Floats,
+    tolerance: float,
+    max_iterations: int,
+) -> Fit:
+    """Where Newton's method ends, refused where ``bradley_terry`` would."""
+    chosen = np.zeros(1, np.int64)
     fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, shares, point, about))
     refuse_undetermined(batch, names, chosen, fit.weak)
     refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
@@ -387,10 +274,62 @@ def fitted_beside(
     least, most = -facts["ends"].values[0], facts["ends"].values[1]
     if problem.extras and most > UNEVEN * least:
         fit.status[:] = Status.STOPPED
-    coefficients |= {name: fit.extra[:, i] / scale[i] for i, name in enumerate(names)}
-    if davidson:
-        coefficients["ties"] = fit.extra[:, -1]
-    return Fitted(fit.score, fit.status, fit.iterations, fit.gradient, coefficients), scale
+    return fit
+
+
+def _graded(
+    shares: Divided,
+    facts: Sums,
+    batch: Batch,
+    names: tuple[str, ...],
+    seen: Outcomes,
+    prior: float,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Fitted, Floats]:
+    """Fit scores, coefficients and the thresholds between outcomes."""
+    graded, chosen, items = Graded.of(batch, names, seen), np.zeros(1, np.int64), len(shares.items)
+    coefficients = {name: np.zeros(1) for name in (*names, *graded.thresholds)}
+    if prior == 0:
+        refuse_endless(batch, endless(shares, facts, names, graded))
+    between = Thresholds.of(graded, chosen)
+    size = facts["size"].values
+    scale = scales(batch, names, chosen, size[None, :])[0] if len(size) else np.zeros(0)
+    if graded.only_ties[0]:
+        none = np.zeros(1)
+        fitted = Fitted(np.zeros(items), none.astype(np.int8) + Status.CONVERGED, none.astype(np.int64), none, {})
+    else:
+        problem = replace(pairless(items, shares.links.component, prior), covariates=np.zeros((0, len(scale))))
+        if between.begin is not None and between.names:
+            begin = np.append(np.zeros(len(names)), between.begin)[None, :]
+            problem = replace(problem, gaps=between.gaps, tied=between.tied, begin=begin)
+        point = Point(np.zeros(0), np.zeros(0), scale, False)
+        fit = _ended(shares, facts, batch, names, problem, point, np.zeros(items), tolerance, max_iterations)
+        fitted = Fitted(fit.score, fit.status, fit.iterations, fit.gradient, {})
+        for place, name in enumerate((*names, *between.names)):
+            coefficients[name] = fit.extra[:, place] / scale[place]
+    cuts = graded.filled(graded.taken(coefficients))
+    fitted.coefficients.update(coefficients | dict(zip(graded.thresholds, cuts.T, strict=True)))
+    return fitted, scale[: len(names)]
+
+
+def graded(shares: Divided, names: tuple[str, ...]) -> Outcomes:
+    """The outcomes of a query whose shares have its judgments as they are; they become ``ValuedPairs``."""
+    seen = seen_outcomes(shares.sums(outcomes_of_share)["outcomes"])
+    shares.change(Valuing(shares.items, names, seen))
+    shares.link()
+    return seen
+
+
+def endless(shares: Divided, facts: Sums, names: tuple[str, ...], graded: Graded) -> tuple[int, Ints] | None:
+    """What ``Graded.endless`` finds of all judgments. Errors: TooMuch."""
+    if not graded.free.any() or (facts["mutual"] and not names):
+        return None
+    size, found = len(shares.items), shares.sums(Rises.of)["rises"]
+    if found.rows is None:
+        raise TooMuch
+    moved = None if found.mutual(size) and not names else endless_nodes(found.matrix(size), size)
+    return None if moved is None else (0, moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,28 +342,34 @@ class WithCoefficients(Known):
     """Of the covariates."""
     ties: str = field(kw_only=True)
     facts: Sums = field(kw_only=True)
-    found: dict[float, tuple[Fitted, Flags]] = field(default_factory=dict, kw_only=True)
-    """By the prior: where a fit ended, and which coefficients the data do not determine."""
+    seen: Outcomes | None = field(default=None, kw_only=True)
+    """The outcomes, where there are thresholds between them."""
+    found: dict[float, tuple[Fitted, Flags, tuple[Note, ...]]] = field(default_factory=dict, kw_only=True)
+    """By the prior: where a fit ended, which coefficients the data do not determine, and notes on thresholds."""
 
     @classmethod
     def of(cls, by: ByClusters, structure: Any, options: Mapping[str, Any], names: tuple[str, ...]) -> Self | None:
         """Learn what connects the items, and what there is of outcomes; None without judgments."""
-        shares = Divided(changed(by.frame, ValuedPairs.of), by.shares, by.tasks, named=by.named)
+        names, ties, seen = tuple(sorted(names)), options.get("ties", "half"), None
+        making: Callable[[Preferences], Share] = ValuedPairs.of
+        if ties == "cumulative":
+            seen = seen_outcomes(by.sums(outcomes_of)["outcomes"])
+            making = partial(ValuedPairs.of, names=used(names, options), seen=seen)
+        shares = Divided(changed(by.frame, making), by.shares, by.tasks, named=by.named)
         try:
             if not shares.look():
                 return None
-            facts = shares.sums(_facts)
+            facts = shares.sums(facts_of_share)
         except BaseException:
             shares.forget()
             raise
-        names = tuple(sorted(names))
-        return cls(shares, structure, options, by=by, names=names, ties=options.get("ties", "half"), facts=facts)
+        return cls(shares, structure, options, by=by, names=names, ties=ties, facts=facts, seen=seen)
 
     def said(self, board: Ranking) -> list[str]:
         """How a ranking was made, and the coefficients, which its table does not have."""
         by, shares = self.by, self.shares
         found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
-        names = [*self.names, *(["ties"] if self.ties == "davidson" else [])]
+        names = [*self.names, *(["ties"] if self.ties == "davidson" else []), *self._thresholds]
         held = [(name, board.coefficients[name][0], board.coefficients.get(f"s.e. of {name}")) for name in names]
         prefix = f"{shares.what}: " if shares.named else ""
         for name, value, error in held:
@@ -438,6 +383,12 @@ class WithCoefficients(Known):
             "model fits was not looked at",
         ]
 
+    @property
+    def _thresholds(self) -> tuple[str, ...]:
+        """Their names."""
+        none = Batch.whole(Preferences.empty())
+        return () if self.seen is None else Graded.of(none, (), self.seen).thresholds
+
     # -- what rank asks for --------------------------------------------------------------------------------------
     def _some(self, asked: Mapping[str, Any]) -> Flags:
         links, method, items = self.shares.links, asked["interval"], len(self.shares.items)
@@ -449,7 +400,7 @@ class WithCoefficients(Known):
         some = links.compared & ~firm
         plain = self.facts["ends"].values[2] == 0
         if method == "hessian" and plain and float(asked.get("prior", 0.01)) <= LARGEST_PRIOR:
-            within = self.shares.sums(_Within(links.block.astype(np.int32)))
+            within = self.shares.sums(Within(links.block.astype(np.int32)))
             some |= firm & (np.minimum(within["won"], within["lost"]) < FEW)
         return some
 
@@ -458,7 +409,7 @@ class WithCoefficients(Known):
         if len(by.columns) > 1:
             way = int(np.argmin(by.numbers))
         with stage("judgments of few or one-sided items"):
-            found: Preferences | None = by.sums(_Touching(self.shares.items, some, way))["held"].prefs
+            found: Preferences | None = by.sums(Touching(self.shares.items, some, way))["held"].prefs
         return found
 
     def _round(self, rest: Flags, found: Preferences) -> Preferences:
@@ -491,14 +442,24 @@ class WithCoefficients(Known):
         if prior not in self.found:
             with stage("fitting scores"):
                 self.found[prior] = self._fit(batch, float(prior))
-        fitted, lost = self.found[prior]
+        fitted, lost, of_thresholds = self.found[prior]
         own = self._codes(batch)
+        notes = (*fit_notes(batch, links, fitted, prior), *of_thresholds)
+        if self.seen is not None:
+            Graded.fitted(batch, fitted.coefficients, self.seen)  # kept with it: it has but some of the judgments
         return Scores(
             fitted.value[own], links.component, fitted.status, fitted.iterations, fitted.gradient, fitted.coefficients,
-            (*fit_notes(batch, links, fitted, prior), *lost_notes(self.names, lost)),
+            (*notes, *lost_notes(self.names, lost)),
             {"prior": float(prior), "ties": self.ties, "covariates": bool(self.names), "mean": False}
             | {f"undetermined {name}": column for name, column in zip(self.names, lost.T, strict=True) if column.any()},
         )  # fmt: skip
+
+    def _endless(self, graded: Graded) -> tuple[int, Ints] | None:
+        """What but for the prior can grow for ever, where that can be known."""
+        try:
+            return endless(self.shares, self.facts, self.names, graded)
+        except TooMuch:
+            return None
 
     def _blocks(self, batch: Batch, links: Connectivity, options: Mapping[str, Any]) -> tuple[Floats, Flags] | None:
         return None if self.names or self.ties != "half" else super()._blocks(batch, links, options)
@@ -520,17 +481,22 @@ class WithCoefficients(Known):
         return self.options.get("tolerance", 1e-10), self.options.get("max_iterations", 100)
 
     # -- the fit -------------------------------------------------------------------------------------------------
-    def _fit(self, batch: Batch, prior: float) -> tuple[Fitted, Flags]:
+    def _fit(self, batch: Batch, prior: float) -> tuple[Fitted, Flags, tuple[Note, ...]]:
         tolerance, most = self._limits
         given: dict[str, Any] = {"prior": prior, "ties": self.ties, "tolerance": tolerance, "max_iterations": most}
-        fitted, scale = fitted_beside(self.shares, self.facts, batch, self.names, **given)
+        fitted, scale = fitted_beside(self.shares, self.facts, batch, self.names, seen=self.seen, **given)
         lost = self._undetermined(scale) if self.names and prior > 0 else np.zeros((1, 0), bool)
-        return fitted, lost if lost.shape[1] else np.zeros((1, len(self.names)), bool)
+        notes: tuple[Note, ...] = ()
+        if self.seen is not None:
+            graded = Graded.fitted(batch, fitted.coefficients, self.seen)
+            grow = self._endless(graded) if prior > 0 and len(self.shares.items) <= LARGE else None
+            notes = threshold_notes(batch, graded, prior, grow)
+        return fitted, lost if lost.shape[1] else np.zeros((1, len(self.names)), bool), notes
 
     def _undetermined(self, scale: Floats) -> Flags:
         """Which coefficients the prior decides, as ``scores.undetermined`` says of judgments that are all here."""
         shares = self.shares
-        found = shares.sums(_Differences(scale))
+        found = shares.sums(Differences(scale))
         component, cells = shares.links.component, found["cells"].matrix
         if cells is not None and len(component) <= DIRECT:
             matrix = cells.toarray() + (component[:, None] == component)
@@ -544,7 +510,7 @@ class WithCoefficients(Known):
                 for side in columns
             ]
             x = np.column_stack(each)
-        rest = shares.sums(_Differences(scale, x))
+        rest = shares.sums(Differences(scale, x))
         size = np.sqrt(rest["size"])
         value, vector = np.linalg.eigh(rest["left"] / size / size[:, None])
         near = np.sqrt(np.maximum(value, 0.0)) < ALIKE
@@ -552,7 +518,7 @@ class WithCoefficients(Known):
 
     def _image(self, along: Floats) -> Floats:
         """The Laplacian of the pairs, each of weight 1, times a vector."""
-        return np.asarray(self.shares.sums(_Times(None, along))["image"], np.float64)
+        return np.asarray(self.shares.sums(Times(None, along))["image"], np.float64)
 
     # -- its curvature -------------------------------------------------------------------------------------------
     def _curvature(self, batch: Batch, scores: Scores) -> Curvature:
@@ -562,15 +528,22 @@ class WithCoefficients(Known):
         names = list(self.names)
         if np.isfinite(scores.coefficients.get("ties", np.array([np.inf]))).all():
             names.append("ties")
+        bend = np.zeros((len(names),) * 2)
+        if self.seen is not None:
+            graded = Graded.fitted(batch, scores.coefficients, self.seen)
+            free = graded.free[0]
+            names += [name for name, own_one in zip(graded.thresholds, free, strict=True) if own_one]
+            place = np.where(free, len(self.names) + np.cumsum(free) - 1, -1)[None, :]
+            bend = graded.bend(graded.taken(scores.coefficients), place, len(names)).toarray()
         extra = np.array([scores.coefficients[name][0] for name in names])
-        point = Point(score, extra, np.ones(len(self.names)), "ties" in names)
-        found = self.shares.sums(_At(point, True))
+        point = Point(score, extra, np.ones(len(names) - ("ties" in names)), "ties" in names)
+        found = self.shares.sums(At(point, True))
         if found["cells"].matrix is None:
             raise TooMuch
         scored, border = csr_array(found["cells"].matrix[own][:, own]), csr_array(found["border"][own])
         hessian = scored
         if names:
-            hessian = csr_array(block_array([[scored, border], [border.T, csr_array(found["corner"])]]))
+            hessian = csr_array(block_array([[scored, border], [border.T, csr_array(found["corner"] + bend)]]))
         meat = partial(self._meat, batch, scores, tuple(names))
         owner = np.zeros(len(names), np.int64)
         return Curvature(hessian, prior, nowhere, lambda: np.nan, owner, tuple(names), meat=meat)
@@ -581,5 +554,5 @@ class WithCoefficients(Known):
         items, _ = Labels.encode(batch.prefs.items.take(batch.item))
         with stage("what judgments add up to"):
             known = replace(scores, components=np.zeros(0, np.int32))
-            found = self.by.sums(Middle(items, known, names, ((),)))
+            found = self.by.sums(Middle(items, known, names, ((),), self.seen))
         return replace(Meat.of_sums(found["middle", ()], found["cells", ()]), clustered=False)

@@ -415,7 +415,7 @@ class JudgedQueries:
                 f"Spark one query with more than {HERE:,} is ranked where what is asked for adds up over judgments: "
                 "Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
-                ", no thresholds of ties) where no intervals are asked for (",
+                ") where no intervals are asked for (",
                 Setting("interval", "none"),
                 ") or, but for the bootstrap, at most 16.8 million pairs of items were judged, of the sandwich 1,000 "
                 "items; other scores from as many pairs, clicks or places. A linear scorer is "

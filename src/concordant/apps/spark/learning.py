@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clicks_of_log import targets_of_clicks
-from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
+from concordant.apps.spark.coefficients import graded, scores_beside, used, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_clicks import needs_below
@@ -24,11 +24,12 @@ from concordant.apps.spark.learning_features import FeatureFrame, examine, media
 from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.partitioning import buckets_for
-from concordant.apps.spark.shares import TooMuch
+from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import declared, estimated, scored, summable
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.unranked import settled
+from concordant.apps.spark.valued_pairs import ValuedPairs
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.normalising import Normaliser
@@ -161,15 +162,20 @@ def _fitted(
     judged: JudgedQueries, label: Any, structure: str, options: Mapping[str, Any]
 ) -> tuple[Divided, Scores] | None:
     """What ``scored`` returns, of the likelihoods whose fit is divided."""
-    plain = divisible(judged, structure, options)
-    shares = divided(judged, label, structure, cut=True) if plain else Divided.of(judged, label, ValuedPairs, cut=True)
+    if divisible(judged, structure, options):
+        shares = divided(judged, label, structure, cut=True)
+    elif options.get("ties") == "cumulative":
+        shares = Divided.of(judged, label, Whole, linked=False)
+    else:
+        shares = Divided.of(judged, label, ValuedPairs, cut=True)
     if shares is None:
         return None
     try:
-        if plain:
+        if divisible(judged, structure, options):
             return shares, shares.scores(**options_of_fit(options))
         names = tuple(sorted(judged.checks.layout.covariates))
-        return shares, scores_beside(shares, judged.kind, names, options)
+        seen = graded(shares, used(names, options)) if options.get("ties") == "cumulative" else None
+        return shares, scores_beside(shares, judged.kind, names, options, seen=seen)
     finally:
         shares.forget()
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.coefficients import ValuedPairs, scores_beside, with_coefficients
+from concordant.apps.spark.coefficients import scores_beside, used, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
 from concordant.apps.spark.learning_draws import drawn_targets
@@ -38,6 +38,7 @@ from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, l
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import declared, estimated, reading
+from concordant.apps.spark.valued_pairs import ValuedPairs, outcomes_of, seen_outcomes
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.edge_sources import usual_structure
@@ -49,6 +50,7 @@ from concordant.preferences.labels import ONE_QUERY, Labels
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.sampling import label_keys
 from concordant.ranking.click_models import KnownClicks
+from concordant.ranking.cumulative import Outcomes
 from concordant.ranking.ranked_lists import all_linked
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -90,13 +92,22 @@ def options_of_plan(plan: Plan, recipe: Recipe) -> dict[str, Any]:
 # -- scores ----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Sharing:
-    """A slice becomes shares of some of its judgments."""
+    """A slice becomes shares of some of its judgments, each made by a function."""
 
-    parts: tuple[Which, ...]
-    kept: type[Share]
+    parts: Mapping[Any, Callable[[Preferences], Share]]
 
     def __call__(self, held: Held) -> dict[Which, Share]:
-        return {which: self.kept.of(held.part(which)).coded(held.prefs.items) for which in self.parts}
+        return {which: make(held.part(which)).coded(held.prefs.items) for which, make in self.parts.items()}
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """The outcomes of the judgments of each part."""
+
+    parts: tuple[Which, ...]
+
+    def __call__(self, held: Held) -> Sums:
+        return Sums({which: outcomes_of(held.part(which))["outcomes"] for which in self.parts})
 
 
 @dataclass(frozen=True)
@@ -181,7 +192,14 @@ def scores_of_parts(
     beside = how is None and (means is not None or fits_beside(about, options))
     kept: type[Share] = Listed if structure == "plackett-luce" and kind != "comparisons" else Pairs
     kept = how.kept if how is not None else ValuedPairs if beside else kept
-    shares = slices.changed(_Sharing(tuple(parts), kept))
+    makers: dict[W, Callable[[Preferences], Share]] = dict.fromkeys(parts, kept.of)
+    seen: dict[W, Outcomes] = {}
+    if beside and options.get("ties") == "cumulative":
+        found = slices.sums(_Outcomes(tuple(parts)))
+        seen = {which: seen_outcomes(found[which]) for which in parts}
+        names = used(about["covariates"], options)
+        makers = {which: partial(ValuedPairs.of, names=names, seen=seen[which]) for which in parts}
+    shares = slices.changed(_Sharing(makers))
 
     def read(ask: Ask, which: W) -> Scores:
         part = OfPart(None, number, number)
@@ -193,7 +211,7 @@ def scores_of_parts(
             part.link()
         if beside:
             given = {**options, **{name: value for name, value in own.items() if name != "mean"}}
-            return scores_beside(part, kind, about["covariates"], given, own.get("mean"))
+            return scores_beside(part, kind, about["covariates"], given, own.get("mean"), seen.get(which))
         if how is None:
             return part.scores(**options_of_fit(options))
         part.links = all_linked(np.ones(items, bool))  # which items are connected is not asked of scores to learn from
@@ -213,7 +231,7 @@ def scores_of_parts(
 
 def fits_beside(about: Sums, options: Mapping[str, Any]) -> bool:
     """Whether Bradley–Terry's scores of a query have coefficients beside them."""
-    return bool(about["covariates"] or options.get("covariates")) or options.get("ties") == "davidson"
+    return bool(about["covariates"] or options.get("covariates")) or options.get("ties", "half") != "half"
 
 
 def named(found: Sums) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
-from concordant.apps.spark.coefficients import WithCoefficients
+from concordant.apps.spark.coefficients import TREATED, WithCoefficients
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
@@ -248,7 +248,7 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
     """
     columns = len({*CLUSTERS} & {*judged.frame.columns}) if judged.compared else 0
     if asked["interval"] == "sandwich":
-        plain = structure == "bradley-terry" and asked.get("ties", "half") in ("half", "davidson")
+        plain = structure == "bradley-terry" and asked.get("ties", "half") in TREATED
         return plain and 0 < columns <= CROSSED
     return columns > 0 and asked["interval"] in ("none", "hessian")
 
@@ -265,9 +265,9 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
         return False
     columns = len({*CLUSTERS} & {*judged.frame.columns})
     ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariates)
-    if columns > CROSSED or asked.get("across_components") or ties not in ("half", "davidson"):
+    if columns > CROSSED or asked.get("across_components") or ties not in TREATED:
         return False
-    return ties == "davidson" or valued or (asked["interval"] != "none" and not free)
+    return ties != "half" or valued or (asked["interval"] != "none" and not free)
 
 
 def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
@@ -473,6 +473,8 @@ def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[st
     ties = asked.get("ties", "half") if "ties" in member.options else None
     if "cluster" in roles:
         return "sandwich"
+    if judged.kind == "comparisons" and ties == "cumulative":
+        return "hessian"
     if judged.kind == "comparisons" and "weight" not in roles and ("winner" in roles or ties == "davidson"):
         return "hessian"
     if judged.kind != "comparisons":
