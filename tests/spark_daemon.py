@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import pkgutil
@@ -27,6 +28,8 @@ def main() -> None:
     concordant.rank(concordant.read({"winner": ["a", "b"], "loser": ["b", "a"]}))  # kernels out of their cache
     from pyspark.daemon import manager
 
+    gc.collect()
+    gc.freeze()  # a worker collects garbage after each task, and would look at all of this again: a tenth of a second
     manager()
 
 
