@@ -176,11 +176,13 @@ def _hessian(graphs: Graphs, scores: Scores, names: tuple[str, ...], place: Ints
     margin = pair_margins(graphs, scores, names)
     log_nu, own = _log_nu(scores, graph)
     curve = win_derivatives(margin, graphs.above, graphs.below)[1]
-    _, own_curve, _, cross, bend = davidson_derivatives(margin, log_nu, graphs.wins, graphs.losses, graphs.ties)
-    curve = np.where(own, own_curve, curve)
+    cross = bend = np.zeros(0)
+    if own.any():
+        _, own_curve, _, cross, bend = davidson_derivatives(margin, log_nu, graphs.wins, graphs.losses, graphs.ties)
+        curve = np.where(own, own_curve, curve)
     z = np.zeros((len(curve), 0)) if graphs.covariates is None else graphs.covariates
-    parts = [laplacian(graphs, curve).tocoo()]
-    rows, columns, values = [parts[0].row], [parts[0].col], [parts[0].data]
+    scored = laplacian(graphs, curve).tocoo()
+    rows, columns, values = [scored.row], [scored.col], [scored.data]
 
     def add(i: Ints, j: Ints, x: Floats) -> None:
         keep = (i >= 0) & (j >= 0)
@@ -188,19 +190,21 @@ def _hessian(graphs: Graphs, scores: Scores, names: tuple[str, ...], place: Ints
         columns.append(j[keep])
         values.append(x[keep])
 
-    sides = [(place[graph, i], z[:, i] * curve) for i in range(z.shape[1])]
-    if place.shape[1] > z.shape[1]:
-        sides.append((place[graph, -1], np.where(own, cross, 0.0)))
-    for i, (here, x) in enumerate(sides):
-        for node, sign in ((graphs.first, 1.0), (graphs.second, -1.0)):
-            add(node, here, sign * x)
-            add(here, node, sign * x)
+    flows = list((z * curve[:, None]).T)
+    if own.any():
+        flows.append(np.where(own, cross, 0.0))
+    judged = np.flatnonzero(graphs.add_to_nodes(np.ones(len(curve)), np.ones(len(curve))))
+    for i, flow in enumerate(flows):
+        here, border = place[graphs.owner[judged], i], graphs.add_to_nodes(flow, -flow)[judged]
+        add(judged, here, border)
+        add(here, judged, border)
         for k in range(z.shape[1]):
-            add(here, sides[k][0], x * z[:, k])
+            corner = graphs.pairs.sums(flow * z[:, k])
+            add(place[:, i], place[:, k], corner)
             if i >= z.shape[1]:
-                add(sides[k][0], here, x * z[:, k])
-    if place.shape[1] > z.shape[1]:
-        add(sides[-1][0], sides[-1][0], bend)
+                add(place[:, k], place[:, i], corner)
+    if own.any():
+        add(place[:, -1], place[:, -1], graphs.pairs.sums(bend))
     whole = coo_array(
         (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(n + extras, n + extras)
     )
