@@ -418,7 +418,7 @@ def whose(log: Table) -> dict[str, Any]:
     return ({"cluster": named[0]} if named else {}) | ({"covariates": covariates} if covariates else {})
 
 
-def learned(name: str, shares: int = 3, size: int = 40) -> tuple[Any, Any]:
+def learned(name: str, shares: int = 3, size: int = 100) -> tuple[Any, Any]:
     """What Choosing learns from slices, and the ranker fitted in memory."""
     (log, rows), params, divided = CASES[name]
     prefs = read(log, **whose(log))
@@ -499,15 +499,15 @@ def test_clicks_are_read_alike_by_tasks_and_by_the_driver(
     """To the bit, however tasks keep where the moves lead."""
     from concordant.apps.spark import learning_clicks
 
-    found = [learned(name)[0]]
+    found = [learned(name, size=200)[0]]
     monkeypatch.setattr(learning_clicks, "FEW", 0)
     monkeypatch.setattr(learning_clicks, "KEPT", kept)
-    found.append(learned(name)[0])
+    found.append(learned(name, size=200)[0])
     usual, other = ([theta.tolist(), [gate.row for gate in how.gates]] for theta, how, _, _ in found)
     assert other == usual
 
 
-@pytest.mark.parametrize(("shares", "size"), [(1, 10**6), (2, 90), (5, 9)])
+@pytest.mark.parametrize(("shares", "size"), [(1, 10**6), (2, 90), (5, 25)])
 @pytest.mark.parametrize("name", ["beside small ones", "rankings of people"])
 def test_the_cut_changes_nothing(name: str, shares: int, size: int) -> None:
     """Folds are dealt by the place of a judgment among all, wherever it lies: the fit is the same to rounding."""

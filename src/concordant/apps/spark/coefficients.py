@@ -230,7 +230,7 @@ def fitted_beside(
     if seen is not None:
         if mean is not None:
             refuse_means()
-        return _graded(shares, facts, batch, names, seen, float(prior), tolerance, max_iterations)
+        return _with_thresholds(shares, facts, batch, names, seen, float(prior), tolerance, max_iterations)
     chosen, no, items = np.zeros(1, np.int64), np.zeros(0), len(shares.items)
     coefficients: dict[str, Floats] = {}
     davidson = ties == "davidson" and facts["ties"] > 0 and facts["others"] > 0
@@ -277,7 +277,7 @@ def _ended(
     return fit
 
 
-def _graded(
+def _with_thresholds(
     shares: Divided,
     facts: Sums,
     batch: Batch,
@@ -313,7 +313,7 @@ def _graded(
     return fitted, scale[: len(names)]
 
 
-def graded(shares: Divided, names: tuple[str, ...]) -> Outcomes:
+def with_outcomes(shares: Divided, names: tuple[str, ...]) -> Outcomes:
     """The outcomes of a query whose shares have its judgments as they are; they become ``ValuedPairs``."""
     seen = seen_outcomes(shares.sums(outcomes_of_share)["outcomes"])
     shares.change(Valuing(shares.items, names, seen))

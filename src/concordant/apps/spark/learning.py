@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clicks_of_log import targets_of_clicks
-from concordant.apps.spark.coefficients import graded, scores_beside, used, with_coefficients
+from concordant.apps.spark.coefficients import scores_beside, used, with_coefficients, with_outcomes
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_clicks import needs_below
@@ -174,7 +174,7 @@ def _fitted(
         if divisible(judged, structure, options):
             return shares, shares.scores(**options_of_fit(options))
         names = tuple(sorted(judged.checks.layout.covariates))
-        seen = graded(shares, used(names, options)) if options.get("ties") == "cumulative" else None
+        seen = with_outcomes(shares, used(names, options)) if options.get("ties") == "cumulative" else None
         return shares, scores_beside(shares, judged.kind, names, options, seen=seen)
     finally:
         shares.forget()

@@ -62,12 +62,12 @@ class ValuedPairs(Share):
     """Whether two items won against each other, with thresholds the strongest wins."""
 
     @classmethod
-    def of(cls, prefs: Preferences, names: tuple[str, ...] | None = None, seen: Outcomes | None = None) -> Self:
+    def of(cls, prefs: Preferences, names: tuple[str, ...] = (), seen: Outcomes | None = None) -> Self:
         """The judgments of one query, whoever made them; with ``names`` of the covariates and the outcomes of all of
         the query, as comparisons with thresholds.
         """
         batch = Batch.whole(prefs)
-        graphs, mutual = _valued(batch, prefs.covariate_names) if seen is None else _graded(batch, names or (), seen)
+        graphs, mutual = _valued(batch, prefs.covariate_names) if seen is None else _graded(batch, names, seen)
         plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
         return cls(*known_of(prefs, batch), graphs, batch.item.astype(np.int32), plain, mutual)
 
