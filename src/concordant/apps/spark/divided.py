@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from concordant.apps.spark.clustered import LARGEST, crossed, every_way
 from concordant.apps.spark.learning_held import Sums
 from concordant.apps.spark.shares import TooMuch, Ways
-from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, Middle
+from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, MiddleOfShares
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
@@ -191,9 +191,9 @@ class Known:
         shares = self.shares
         parts: dict[Ways, Meat] = {}
         if not shares.columns:
-            return replace(meat(shares.sums(Middle(score)), (), shares.judgments), clustered=False)
+            return replace(meat(shares.sums(MiddleOfShares(score)), (), shares.judgments), clustered=False)
         for way, ways in every_way(len(shares.columns)):
-            found = shares.by_column(way).sums(Middle(score, ways))
+            found = shares.by_column(way).sums(MiddleOfShares(score, ways))
             parts |= {one: meat(found, one, found["number", one]) for one in ways}
         return crossed(parts)
 

@@ -198,7 +198,7 @@ class _Times:
 
 
 @dataclass(frozen=True, eq=False)
-class Middle:
+class MiddleOfShares:
     """Σ u uᵀ over judgments, or cells of who made them, u the gradient at some scores of what one says; how many cells.
 
     By the numbers of the columns of which they are the cells; none: over judgments.

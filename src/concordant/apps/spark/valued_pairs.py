@@ -30,13 +30,13 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Most:
+class Largest:
     """The largest of some numbers; of parts the larger ones."""
 
     values: Floats
 
-    def __add__(self, other: Most) -> Most:
-        return Most(np.maximum(self.values, other.values))
+    def __add__(self, other: Largest) -> Largest:
+        return Largest(np.maximum(self.values, other.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +216,9 @@ def facts_of_share(share: ValuedPairs) -> Sums:
     sides = np.concatenate([graphs.above, graphs.below])
     sides = sides[sides > 0]
     z = np.zeros((0, 0)) if graphs.covariates is None else graphs.covariates
-    ends = Most(np.array([-sides.min(initial=np.inf), sides.max(initial=0.0), 1.0 - share.plain]))
+    ends = Largest(np.array([-sides.min(initial=np.inf), sides.max(initial=0.0), 1.0 - share.plain]))
     return Sums(
-        size=Most(np.abs(z).max(axis=0, initial=0.0)), ends=ends, mutual=int(share.mutual),
+        size=Largest(np.abs(z).max(axis=0, initial=0.0)), ends=ends, mutual=int(share.mutual),
         ties=float(graphs.ties.sum()), others=float((graphs.wins + graphs.losses).sum()),
     )  # fmt: skip
 
