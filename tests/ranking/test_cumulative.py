@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 
 import concordant as cc
 from concordant.preferences.graphs import Batch
+from concordant.ranking import cumulative
 from concordant.ranking.curvature import bradley_terry_curvature
 from concordant.ranking.structures import structure
 
@@ -227,6 +228,38 @@ def test_without_a_prior_a_maximum_that_does_not_exist_is_refused():
 
 
 # -- further questions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariate", [False, True])
+def test_some_of_many_comparisons_tell_that_nothing_grows_without_end(covariate, monkeypatch):
+    """What is looked at first changes no answer: no direction, one of items apart, one with a covariate, two parts."""
+    found = {}
+    for number in range(24):
+        draw = np.random.default_rng(number)
+        items, rows = int(draw.integers(3, 7)), int(draw.integers(60, 300))
+        one = draw.integers(0, items, rows)
+        other = (one + draw.integers(1, items, rows)) % items
+        if number % 4 == 1:  # two parts
+            other = np.where((one - other) % 2 == 1, (other + 1) % items, other)
+            one, other = one[one != other], other[one != other]
+        margin = 0.4 * (one - other) + draw.logistic(size=len(one))
+        margin = np.where(number % 3 == 2, 1.0 * (one - other), margin)  # as their numbers say, always
+        z = {"z": draw.normal(size=len(one)).round(2)}
+        if number % 6 in (0, 4):  # it counts in one judgment alone, which some of them hardly have
+            z = {"z": 1.0 * (np.arange(len(one)) == number)}
+        votes = cc.Preferences.from_comparisons(
+            np.where(margin > 0, one, other), np.where(margin > 0, other, one), tie=np.abs(margin) < 0.5,
+            weight=np.where(np.abs(margin) < 1.5, 1, 2), covariates=z if covariate else None,
+        )  # fmt: skip
+        for most in (1 << 14, 60):
+            monkeypatch.setattr(cumulative, "MANY", most)
+            batch = Batch.whole(votes)
+            one_of = cumulative.Graded.of(batch, tuple(votes.covariate_names)).endless()
+            found.setdefault(number, []).append(None if one_of is None else (one_of[0], one_of[1].tolist()))
+    assert all(usual == first for usual, first in found.values())
+    assert 3 < sum(usual is None for usual, _ in found.values()) < 21
+
+
 def test_probabilities_of_the_next_judgment_are_those_of_the_formula():
     left, right, grade, side = drawn(7, home=0.5)
     board = cc.rank(votes_of(left, right, grade, home=side), ties="cumulative")
