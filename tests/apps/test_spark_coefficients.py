@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import concordant as cc
+from concordant.learning.targets.mean_targets import mean_targets
 from concordant.ranking.structures import structure as find_structure
 from spark_session import spark_tests, why_not
 
@@ -17,6 +18,7 @@ pytestmark = spark_tests
 if not why_not():
     from test_spark_clustered import Here, agrees
 
+    import concordant.spark as cs
     from concordant.apps.spark import coefficients as coefficients_
     from concordant.apps.spark import frames, ranking, splitting, valued_pairs
     from concordant.apps.spark.coefficients import WithCoefficients
@@ -267,6 +269,26 @@ def test_spark(
     said = " ".join(found.notes)
     assert "query 'large': coefficient home: " in said
     assert f"divided among tasks by {'who made them' if people else 'their rows'}" in said
+
+
+def test_the_side_at_home_is_a_covariate_of_a_query_that_is_divided(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of rankings and of targets, though the log has no column of it."""
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for the query"))
+    log = without(votes(6, 300), "home", "length")
+    log["outcome"] = ["left" if number % 3 else one for number, one in enumerate(log["outcome"])]
+    log["neutral"] = [number % 5 == 0 for number in range(300)]
+    given: dict[str, Any] = {"home": "left", "columns": {"neutral": "neutral"}}
+    whole = cc.read(log, **given)
+    frame = spark.createDataFrame(pa.table(log)).repartition(2)
+    judged = JudgedQueries.of(frame, spark, most=50, **given)
+    found = ranking_of(ranked(judged, "bradley-terry", interval="none"), judged, "bradley-terry", "none", 0.95)
+    agrees(found, cc.rank(whole, interval="none"))
+    assert "coefficient home: " in " ".join(found.notes)
+    made = cs.targets(frame, structure="bradley-terry", order="all", most=50, session=spark, **given).toArrow()
+    known = mean_targets(whole, "bradley-terry", order="all")
+    np.testing.assert_allclose(made.sort_by("item")["target"].to_numpy(), known.centred(), rtol=0, atol=1e-9)
 
 
 def test_intervals_that_would_take_too_much_are_left_out(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,6 +214,15 @@ class Layout:
         return tuple(self.roles[role] for role in CLUSTERS if role in self.roles)
 
     @property
+    def covariate_names(self) -> tuple[str, ...]:
+        """The covariates that the judgments have, as ``Comparisons`` names them: the side at home is one.
+
+        >>> Layout("comparisons", {}, ("length", "age"), home="left").covariate_names
+        ('age', 'home', 'length')
+        """
+        return tuple(sorted({*self.covariates, *(() if self.home is None else ("home",))}))
+
+    @property
     def sided(self) -> bool:
         """Whether a row names two sides (and not a winner and a loser)."""
         return "left" in self.roles

@@ -173,7 +173,7 @@ def _fitted(
     try:
         if divisible(judged, structure, options):
             return shares, shares.scores(**options_of_fit(options))
-        names = tuple(sorted(judged.checks.layout.covariates))
+        names = judged.checks.layout.covariate_names
         seen = with_outcomes(shares, used(names, options)) if options.get("ties") == "cumulative" else None
         return shares, scores_beside(shares, judged.kind, names, options, seen=seen)
     finally:

@@ -180,7 +180,7 @@ def _of_clusters(
         return found
     if not coefficients(judged, structure, asked, free=free):
         return None
-    known = WithCoefficients.of(shares, member, asked, judged.checks.layout.covariates)
+    known = WithCoefficients.of(shares, member, asked, judged.checks.layout.covariate_names)
     if known is None:
         return None
     try:
@@ -264,7 +264,7 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
     if {name for name, value in asked.items() if value is not None and name not in known}:
         return False
     columns = len({*CLUSTERS} & {*judged.frame.columns})
-    ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariates)
+    ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariate_names)
     if columns > CROSSED or asked.get("across_components") or ties not in TREATED:
         return False
     return ties != "half" or valued or (asked["interval"] != "none" and not free)
