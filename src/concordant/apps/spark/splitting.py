@@ -468,7 +468,8 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     if not isinstance(structure, str) or structure not in TIES:
         return False
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
-    plain = options.get("ties", TIES[structure]) == TIES[structure] and not judged.checks.layout.covariate_names
+    beside = structure == "bradley-terry" and bool(judged.checks.layout.covariate_names)
+    plain = options.get("ties", TIES[structure]) == TIES[structure] and not beside
     others = {name for name, value in options.items() if value is not None and name not in known}
     read = judged.kind in find_structure(structure).kinds
     return plain and read and not others and not options.get("across_components")
