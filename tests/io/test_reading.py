@@ -551,3 +551,19 @@ def test_memory_limit_and_threads(tmp_path: Path) -> None:
     small = read(tmp_path / "log.parquet", memory_limit="100MB", threads=1)
     assert small == read(tmp_path / "log.parquet", engine="memory") == read(table, threads=2)
     assert len(small) == 200_000
+
+
+def test_positions_with_gaps_are_said_to_be_an_order_alone() -> None:
+    """An item shown alone at position 3 is read as the first of its list, and nobody is to believe otherwise."""
+    log = {
+        "session": [1, 1, 2, 3, 3, 3, 4, 4],
+        "position": [1, 2, 3, 2, 1, 3, 2, 5],
+        "item": ["a", "b", "a", "c", "a", "b", "a", "c"],
+        "clicked": [0, 1, 1, 0, 1, 0, 0, 1],
+    }
+    prefs = read(log)
+    (note,) = [note for note in prefs.notes if getattr(note, "code", "") == "positions as an order"]
+    assert (note.numbers["lists"], note.numbers["of"]) == (2, 4) and "in 2 of 4 lists positions do not run" in note
+    whole = {**log, "position": [1, 2, 1, 2, 1, 3, 1, 2]}
+    assert not [note for note in read(whole).notes if getattr(note, "code", "") == "positions as an order"]
+    assert read(whole).select(["all"]).distinct == prefs.select(["all"]).distinct

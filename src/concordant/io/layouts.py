@@ -16,7 +16,7 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
-from concordant.io.forms import Columns, Form, NothingFits, Reading, places, some
+from concordant.io.forms import Columns, Form, NothingFits, Reading, order_alone, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
@@ -522,7 +522,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_lists(**checked.arguments), layout.clusters)
-    return Reading(prefs, total, log.name, layout.roles, rejects)
+    return Reading(order_alone(prefs, log.name, checked.gaps), total, log.name, layout.roles, rejects)
 
 
 def _list_rejects(

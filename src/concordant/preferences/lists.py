@@ -291,8 +291,11 @@ def _finished(
         if role in arguments:
             arguments[role] = arguments[role].filter(pa.array(chosen))
     arguments |= {"offsets": offsets, "item": item, "value": values[entries]}
-    arguments["count"] = times(lists.times, number_of, chosen)[chosen]
-    return Checked(arguments, seen.lists, not chosen.any())
+    arguments["count"] = often = times(lists.times, number_of, chosen)[chosen]
+    gaps = 0
+    if place is not None:
+        gaps = int(often[place[entries[offsets[1:] - 1]] != length[chosen]].sum())
+    return Checked(arguments, seen.lists, not chosen.any(), gaps=gaps)
 
 
 def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:
