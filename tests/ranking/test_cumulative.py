@@ -227,9 +227,6 @@ def test_without_a_prior_a_maximum_that_does_not_exist_is_refused():
     assert [note.code for note in said if "thresholds finite" in note] == ["kept finite by the prior"]
 
 
-# -- further questions -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("covariate", [False, True])
 def test_some_of_many_comparisons_tell_that_nothing_grows_without_end(covariate, monkeypatch):
     """What is looked at first changes no answer: no direction, one of items apart, one with a covariate, two parts."""
@@ -260,6 +257,7 @@ def test_some_of_many_comparisons_tell_that_nothing_grows_without_end(covariate,
     assert 3 < sum(usual is None for usual, _ in found.values()) < 21
 
 
+# -- further questions -----------------------------------------------------------------------------------------------
 def test_probabilities_of_the_next_judgment_are_those_of_the_formula():
     left, right, grade, side = drawn(7, home=0.5)
     board = cc.rank(votes_of(left, right, grade, home=side), ties="cumulative")
