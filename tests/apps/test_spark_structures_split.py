@@ -23,10 +23,10 @@ if not why_not():
     from concordant import spark as cs
     from concordant.apps.spark import clustered, frames, learning_clicks, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.lists_of_log import settled
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
     from concordant.apps.spark.structure_sums import of_shares, reading
-    from concordant.apps.spark.unranked import settled
 
 Log = dict[str, list[Any]]
 KINDS = ("comparisons", "weighted", "orders", "choices", "selections", "several clicks", "ratings")

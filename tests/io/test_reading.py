@@ -567,3 +567,6 @@ def test_positions_with_gaps_are_said_to_be_an_order_alone() -> None:
     whole = {**log, "position": [1, 2, 1, 2, 1, 3, 1, 2]}
     assert not [note for note in read(whole).notes if getattr(note, "code", "") == "positions as an order"]
     assert read(whole) == prefs  # what is read is the order
+    columns = [log[name] for name in ("session", "position", "item", "clicked")]
+    (same,) = Preferences.from_selections(None, *columns).notes
+    assert str(note).endswith(f": {same}") and same.startswith("in 2 of 4 lists")

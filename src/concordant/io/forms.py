@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from concordant.errors import InputError, Setting, few
@@ -11,7 +11,6 @@ from concordant.io.engines.counting import Counter
 from concordant.io.log.formats import Empty, Log
 from concordant.io.log.rows import Sought, find
 from concordant.preferences.layouts import Layout, plain
-from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 from concordant.progress import stage
@@ -106,23 +105,6 @@ def some(log: Log, total: int) -> None:
     """Refuse a log without rows."""
     if total == 0:
         raise Empty(f"{log.name}: there is a header but no rows" if log.path else f"{log.name}: there are no rows")
-
-
-def order_alone(prefs: Preferences, name: str, lists: int) -> Preferences:
-    """Say of how many lists as shown the positions do not run from 1 on, where there are any: they are an order alone.
-
-    >>> votes = Preferences.from_selections(None, ["s"], [1], ["a"], [1])
-    >>> order_alone(votes, "log.csv", 1).told[0].numbers["of"]
-    1
-    """
-    if not lists:
-        return prefs
-    text = (
-        "{log}: in {lists:,} of {of:lists} positions do not run from 1 on without gaps: they are read as an order "
-        "alone, and an item counts as shown at its place in the list"
-    )
-    said = Note("positions as an order", text, log=name, lists=lists, of=len(prefs))
-    return replace(prefs, told=(*prefs.told, said))
 
 
 def places(counter: Counter, roles: Mapping[str, str], sought: list[Sought]) -> dict[Reason, Any]:

@@ -16,12 +16,12 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
-from concordant.io.forms import Columns, Form, NothingFits, Reading, order_alone, places, some
+from concordant.io.forms import Columns, Form, NothingFits, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
-from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists
+from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, order_alone
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
     Comparisons,
@@ -513,16 +513,15 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
     if verdicts.rows.code is not None or verdicts.lists.code is not None:
         samples = places(counter, layout.roles, _sought_lists(lists, verdicts, log.as_json))
         rejects = tuple(_list_rejects(lists, verdicts, layout.kind, samples))
-        stops = on_error == "raise"
-        ours = [r for r in rejects if stops or r.reason in (MANY_CLICKS, MANY_CHOSEN)]
-        ours = [r for r in ours if clicks != "skip" or r.reason not in (MANY_CLICKS, MANY_CHOSEN)]
+        ours = [r for r in rejects if (clicks != "skip" if r.reason in SEVERAL else on_error == "raise")]
         if ours or checked.empty:
             raise InputError(say(log.name if ours else f"{log.name}: no judgment is left", ours or rejects))
     if checked.empty:
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_lists(**checked.arguments), layout.clusters)
-    return Reading(order_alone(prefs, log.name, checked.gaps), total, log.name, layout.roles, rejects)
+    told = order_alone(checked.gaps, len(prefs), log.name)
+    return Reading(replace(prefs, told=told), total, log.name, layout.roles, rejects)
 
 
 def _list_rejects(

@@ -15,7 +15,7 @@ from concordant.errors import InputError, few
 from concordant.preferences.comparisons import Columns, check_comparisons
 from concordant.preferences.frames import as_columns
 from concordant.preferences.layouts import CLUSTERS, Layout
-from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, ListVerdicts, RawLists, check_lists, gather
+from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
 SHOWN = 3
@@ -71,16 +71,21 @@ def clean_comparisons(
     return checked.arguments
 
 
-def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all") -> Clean:
-    """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list."""
+def clean_lists(
+    kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all"
+) -> tuple[Clean, int]:
+    """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list.
+
+    The second: how many lists as shown have gaps in their positions.
+    """
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):
-        return None
+        return None, 0
     there = [role for role in keys if role in columns]
     lists, rows = gather(columns, there, [role for role in entries if role in columns])
     checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)
     _raise_on_lists(kind, lists, verdicts, rows, columns, clicks)
-    return None if checked.empty and verdicts.lists.code is not None else checked.arguments
+    return None if checked.empty and verdicts.lists.code is not None else checked.arguments, checked.gaps
 
 
 def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:
@@ -101,7 +106,7 @@ def _raise_on_lists(
     for reason, at in verdicts.rows.refused:
         rejects.append(Reject(reason, len(at), len(rows), _samples(np.sort(rows[at]), columns, reason.role)))
     for reason, which in verdicts.lists.refused:
-        if clicks == "skip" and reason in (MANY_CLICKS, MANY_CHOSEN):
+        if clicks == "skip" and reason in SEVERAL:
             continue
         blamed = np.where(verdicts.blame[which] >= 0, verdicts.blame[which], lists.offsets[which])
         samples = _samples(rows[blamed], columns, reason.role)

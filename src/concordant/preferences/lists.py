@@ -49,6 +49,7 @@ MANY_CHOSEN = Reason(
     "session",
     Note("clicks", "Leave these sets out with {skip}.", skip=Setting("clicks", "skip")),
 )
+SEVERAL = (MANY_CLICKS, MANY_CHOSEN)
 Offsets = NDArray[np.int64]
 
 
@@ -296,6 +297,25 @@ def _finished(
     if place is not None:
         gaps = int(often[place[entries[offsets[1:] - 1]] != length[chosen]].sum())
     return Checked(arguments, seen.lists, not chosen.any(), gaps=gaps)
+
+
+def order_alone(lists: int, of: int, log: str = "", *, one_in: int = 1) -> tuple[Note, ...]:
+    """Say of how many lists as shown the positions do not run from 1 on, where there are any: they are an order alone.
+
+    ``one_in``: of how many lists one was looked at.
+
+    >>> order_alone(1, 3)[0][:43], order_alone(0, 3)
+    ('in 1 of 3 lists positions do not run from 1', ())
+    """
+    if not lists:
+        return ()
+    text = (
+        "{lists:,} of {of:lists} positions do not run from 1 on without gaps: they are read as an order alone, and an "
+        "item counts as shown at its place in the list"
+    )
+    looked = " (one list in {one_in:,} was looked at)" if one_in > 1 else ""
+    text = ("{log}: in " if log else "in ") + text + looked
+    return (Note("positions as an order", text, log=log, lists=lists, of=of, one_in=one_in),)
 
 
 def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:

@@ -31,9 +31,9 @@ from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
 from concordant.apps.spark.frames import HERE, JudgedQueries, Table
+from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
-from concordant.apps.spark.unranked import settled
 from concordant.errors import ConcordantError, InputError, UsageError, counted
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate

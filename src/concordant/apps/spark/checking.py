@@ -16,7 +16,7 @@ from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.comparisons import Checked, check_comparisons
 from concordant.preferences.layouts import CLUSTERS, Layout
-from concordant.preferences.lists import MANY_CHOSEN, MANY_CLICKS, UNITS, check_lists
+from concordant.preferences.lists import SEVERAL, UNITS, check_lists
 from concordant.preferences.preferences import (
     Lists,
     Preferences,
@@ -91,9 +91,8 @@ class Checks:
 
     def refusing(self, reasons: Sequence[Reason]) -> list[Reason]:
         """Return those reasons that stop the reading."""
-        many = (MANY_CLICKS, MANY_CHOSEN)
-        stopping = [each for each in reasons if self.on_error == "raise" or each in many]
-        return [each for each in stopping if self.clicks != "skip" or each not in many]
+        stopping = [each for each in reasons if self.on_error == "raise" or each in SEVERAL]
+        return [each for each in stopping if self.clicks != "skip" or each not in SEVERAL]
 
     def _checked(self, table: pa.Table, shown: bool) -> tuple[Checked, list[Fault], dict[str, int]]:
         for role in self.unsigned & set(table.column_names):

@@ -23,12 +23,12 @@ from concordant.apps.spark.learning_draws import drawn_of_query
 from concordant.apps.spark.learning_features import FeatureFrame, examine, medians, refuse_twice
 from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
+from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import declared, estimated, scored, summable
 from concordant.apps.spark.telling import told
-from concordant.apps.spark.unranked import settled
 from concordant.apps.spark.valued_pairs import ValuedPairs
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session

@@ -20,12 +20,12 @@ from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, WithCoefficients
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import DIVISIBLE, Divided, alike, divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import estimated, of_read, options_of_rank, refuse_estimated, summable
 from concordant.apps.spark.structure_sums import ranked as summed_ranking
-from concordant.apps.spark.unranked import settled
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.layouts import CLUSTERS

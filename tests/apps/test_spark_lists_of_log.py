@@ -1,4 +1,4 @@
-"""What rankings leave out is asked, noted and read on Spark as it is in memory."""
+"""What rankings leave out, and what positions are, is asked, noted and read on Spark as it is in memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import frames, splitting
+    from concordant.apps.spark import frames, lists_of_log, splitting
     from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.lists_of_log import Ends, settled
     from concordant.apps.spark.ranking import ranked, ranking_of
-    from concordant.apps.spark.unranked import Ends, settled
 
 
 def rankings(*, filled: bool, partial: bool = True, tied: bool = False, queries: int = 6) -> dict[str, list[Any]]:
@@ -141,3 +141,49 @@ def test_options_of_reading_that_no_task_heeds_are_refused(spark: Any) -> None:
         JudgedQueries.of(log, spark, unranked="first")
     with pytest.raises(Idle, match="table holds comparisons; only orders leave items out"):
         JudgedQueries.of({"winner": ["a"], "loser": ["b"]}, spark, unranked="last")
+
+
+def shown(lists: int) -> dict[str, list[Any]]:
+    """Lists of one to three items, every third of which does not begin at position 1."""
+    rows: list[tuple[Any, ...]] = []
+    for session in range(lists):
+        size, first = 1 + session % 3, 1 + (session % 3 == 0)
+        items = [f"i{(session + k) % 5}" for k in range(size)]
+        query = f"q{session % 4}"
+        rows += [(query, session, first + k, items[k], int(k == 0), 1 + session % 2) for k in range(size)]
+    names = ("query", "session", "position", "item", "clicked", "count")
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def on_positions(notes: Any) -> list[str]:
+    return [str(note).partition(": in ")[2] for note in notes if "positions do not run" in str(note)]
+
+
+@pytest.mark.parametrize("texts", [False, True])
+@pytest.mark.parametrize("column", ["query", "count", None])
+def test_positions_with_gaps_are_noted_as_in_memory(spark: Any, column: str | None, texts: bool) -> None:
+    log = shown(60)
+    kept = {name: values for name, values in log.items() if name not in {"query", "count"} - {column}}
+    if texts:
+        kept["position"] = [str(one) for one in kept["position"]]
+    judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(kept)), spark))
+    expected = on_positions(cc.read(kept).notes)
+    assert (
+        on_positions(judged.notes) == expected
+        and len(expected) == 1
+        and expected[0].startswith(("20 of 60", "30 of 90"))
+    )
+    assert settled(judged) is judged
+    whole = {
+        **kept,
+        "position": [int(p) - (s % 3 == 0) for p, s in zip(kept["position"], kept["session"], strict=True)],
+    }
+    assert not on_positions(settled(JudgedQueries.of(spark.createDataFrame(pa.table(whole)), spark)).notes)
+
+
+def test_of_many_lists_some_are_looked_at(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists_of_log, "LOOKED", 3000)
+    judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(shown(6000))), spark))
+    (said,) = on_positions(judged.notes)
+    some, of = (int(part.replace(",", "")) for part in said.split(" lists")[0].split(" of "))
+    assert "(one list in 4 was looked at)" in said and 0.25 < some / of < 0.42 and 1000 < of < 4000

@@ -1,4 +1,6 @@
-"""What rankings leave out, on Spark: the whole log tells whether that is to be asked, as when it is read in memory."""
+"""What all lists of a log say together, on Spark, as when it is read in memory: what rankings leave out, and whether
+positions are more than an order.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +10,34 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql import functions as fn
 
+from concordant.apps.spark.checking import KEYS
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.splitting import Union, together
+from concordant.preferences.lists import order_alone
+from concordant.preferences.notes import Note
 from concordant.preferences.pooling import LeftOut
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.progress import stage
 
+LOOKED = 1 << 22
+"""Rows of the lists as shown that are looked at, about."""
 FOUND = pa.schema([(field.name, pa.int64()) for field in fields(LeftOut)])
 
 
 def settled(judged: JudgedQueries) -> JudgedQueries:
     """Return the queries with a note where rankings leave out items of theirs and nobody said what that means.
 
-    A pass over a log of orders, once; others are returned as they are. Errors: as of ``settle_unranked``.
+    And with one where positions of lists as shown have gaps. A pass over a log of orders or of such lists, once; others
+    are returned as they are. Errors: as of ``settle_unranked``.
     """
-    if judged.settled or judged.kind != "orders":
+    if judged.settled or judged.kind not in ("orders", "selections"):
         return judged
+    if judged.kind == "selections":
+        return replace(judged, settled=True, notes=(*judged.notes, *_with_gaps(judged)))
     plain = replace(judged, checks=replace(judged.checks, unranked=None))
     with stage("what rankings leave out"), judged.explained():
         table = plain.table(_left_out, FOUND, lambda label: _of_query(plain, label)).toArrow()
@@ -43,6 +54,22 @@ def _left_out(prefs: Preferences) -> pa.Table:
 
 def _table(found: LeftOut) -> pa.Table:
     return pa.table([pa.array([value], pa.int64()) for value in astuple(found)], schema=FOUND)
+
+
+def _with_gaps(judged: JudgedQueries) -> tuple[Note, ...]:
+    """Look for lists whose positions do not run from 1 on: all of few lists, of many some."""
+    columns = judged.frame.columns
+    keys, one_in = [fn.col(key) for key in KEYS if key in columns], max(judged.total // LOOKED, 1)
+    if not keys or "position" not in columns:
+        return ()
+    some = judged.frame.where(fn.pmod(fn.xxhash64(*keys), fn.lit(one_in)) == 0)
+    last = fn.max(fn.expr("try_cast(position AS double)")).alias("last")
+    times = fn.max(fn.expr("try_cast(`count` AS bigint)")) if "count" in columns else fn.lit(1)
+    lists = some.groupBy(*keys).agg(last, fn.count(fn.lit(1)).alias("size"), times.alias("times"))
+    gap = fn.when(fn.col("last") != fn.col("size"), fn.col("times"))
+    with stage("positions of lists"), judged.explained():
+        gaps, of = lists.agg(fn.sum(gap), fn.sum("times")).collect()[0]
+    return order_alone(int(gaps or 0), int(of or 0), judged.name, one_in=one_in)
 
 
 # -- one query that no task can hold -------------------------------------------------------------------------------
