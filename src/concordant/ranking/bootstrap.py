@@ -516,7 +516,7 @@ def _one_by_one(
     replicates = len(values)
     plans = [list(streams(len(own.count), replicates)) for own in atoms]
     width = len(part.judgment)
-    step = int(np.clip((1 << 22) // max(width, 1), 1, replicates))
+    step = int(np.clip((1 << 18) // max(width, 1), 1, replicates))
     kept: list[tuple[int, NDArray[np.int64]]] = [(0, np.zeros((0, len(own.member)), np.int64)) for own in atoms]
     begins = range(0, replicates, step)
     costs = [min(step, replicates - begin) for begin in begins]

@@ -196,7 +196,7 @@ class _Durations:
             slope, begins = np.polyfit(size, seconds, 1).tolist()
             fixed, each = (begins, slope) if slope >= 0 and begins >= 0 else (fixed, each)
         foreseen = (fixed + each * size)[-LAST:]
-        longer = float(np.median(seconds[-LAST:] / np.where(foreseen > 0, foreseen, 1.0))) if len(size) else 0.0
+        longer = float(seconds[-LAST:].sum() / foreseen.sum()) if foreseen.sum() > 0 else 0.0
         return fixed * longer, each * longer
 
 
@@ -282,8 +282,11 @@ class Growth:
     def _foresee(self, ahead: list[_Node]) -> None:
         """Say how long it takes where groups are divided as long as what their parents showed would let expect it.
 
-        The least and the most are those of how much of that is left in a part.
+        The least and the most are those of how much of that is left in a part. The first group says nothing of smaller
+        ones.
         """
+        if len(self._tested.took) < 2:
+            return
         least, most = (sum(self._seconds(node, self._levels(node, kept)) for node in ahead) for kept in KEPT)
         self.told.foresee(least, UNLIKE * most)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from concordant.apps.commands.saying import one_line
+from concordant.losses.metrics.metrics import canonical
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.progress import Cost
 
@@ -60,11 +61,11 @@ def size_of(path: str) -> float:
     return float(os.path.getsize(path)) if os.path.isfile(path) else 0.0
 
 
-def features_of(path: str) -> Cost:
+def features_of(path: str, cell: float = 2.5e-8) -> Cost:
     """Seconds of reading a table of features, or graded lists: Parquet by its cells, text by its bytes."""
     if path.endswith(".parquet"):
         cells = cells_of(path)
-        return lambda _: 0.1 + 2.5e-8 * cells
+        return lambda _: 0.1 + cell * cells
     size = size_of(path)
     each = 1e-8 if path.lower().endswith((".csv", ".tsv", ".jsonl")) else 4e-8
     return lambda _: 0.1 + each * size
@@ -78,10 +79,10 @@ def scoring(options: Any) -> dict[str, Cost]:
     if options.abstain is not None:
         before["choosing when to abstain"] = lambda _: 0.3 + 5e-6 * judged + 1e-6 * rows
     return before | {
-        f"reading {options.features}": features_of(options.features),
-        "scores": lambda _: 0.05 + 3.5e-7 * rows,
+        f"reading {options.features}": features_of(options.features, 5e-8),
+        "scores": lambda _: 0.05 + 5e-7 * rows,
         "tiers": lambda _: 8e-6 * rows * (options.abstain is not None),
-        f"writing {options.output}": lambda _: 4.5e-7 * rows,
+        f"writing {options.output}": lambda _: 5e-7 * rows,
     }
 
 
@@ -107,7 +108,7 @@ def rows_of(path: str) -> float:
 
 def evaluating(options: Any, names: Iterable[str], features: str | None = None) -> dict[str, Cost]:
     """Return the pieces of ``evaluate`` by labels: two tables are read and matched, and each metric is looked at."""
-    rows, metrics = cells_of(options.labels) / 3, sum(1.0 if name.startswith("ndcg") else 3.3 for name in names)
+    rows, metrics = cells_of(options.labels) / 3, sum(of_metrics(names))
     pieces = {f"reading {options.labels}": _reading(options.labels, 0.75)}
     if features is not None:  # a model scores them
         cells = cells_of(features)
@@ -119,6 +120,19 @@ def evaluating(options: Any, names: Iterable[str], features: str | None = None) 
         again = _reading(options.against)
         pieces |= {one_line(f"evaluating {options.against}"): lambda k: again(k) + (2.2e-7 + 8e-8 * metrics) * rows}
     return pieces
+
+
+DEARER = {"err": 2.0, "auc": 5.0, "kendall-tau": 9.0, "pairwise-loss": 21.0}
+"""How many times longer a metric takes than the others, which take as long as each other."""
+
+
+def of_metrics(names: Iterable[str]) -> list[float]:
+    """What each metric takes beside the others.
+
+    >>> of_metrics(["ndcg@10", "tau"])
+    [1.0, 9.0]
+    """
+    return [DEARER.get(canonical(name.partition("@")[0]) or "", 1.0) for name in names]
 
 
 def judging(options: Any, parts: int = 0) -> dict[str, Cost]:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from concordant.apps.commands.durations import evaluating, judging
+from concordant.apps.commands.durations import evaluating, judging, of_metrics
 from concordant.apps.commands.matching import Matched, Valued, holds_judgments, match, query_names, read_valued
 from concordant.apps.commands.options import EvaluateOptions
 from concordant.apps.commands.output import print_csv
@@ -117,7 +117,8 @@ def evaluate(options: EvaluateOptions) -> None:
         valued = fitted.valued(options) if kept and fitted else _read(options.scores, columns)
         with stage("matching rows"):
             lists = match(valued, judged, options.unmatched)
-        values = {name: _values(judges[name], lists) for name in steps("metrics", list(judges), single=True)}
+        each, costs = list(judges), of_metrics(judges)
+        values = {name: _values(judges[name], lists) for name in steps("metrics", each, costs=costs, single=True)}
     options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
@@ -126,7 +127,7 @@ def evaluate(options: EvaluateOptions) -> None:
         with Progress(options.quiet, f"evaluating {options.against}"):
             second = match(read_valued(options.against, "score", columns), judged, options.unmatched)
             at = _places(queries, second, options)
-            other = {name: _values(judges[name], second)[at] for name in steps("metrics", list(judges))}
+            other = {name: _values(judges[name], second)[at] for name in steps("metrics", each, costs=costs)}
         options.say_notes([second.left_out] if second.left_out else [])
     if options.per_query:
         table = _by_query(values, other, queries)

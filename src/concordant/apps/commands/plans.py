@@ -90,8 +90,8 @@ def _several(k: Known) -> bool:
     return k["distinct"] > SMALL and k["queries"] > 1
 
 
-DREW = {"log-odds": 3.2e-7, "eigenvector": 4.5e-7, "thurstone-mosteller": 4e-7, "kemeny": 1e-6}
-"""Seconds of a bootstrap replicate for each distinct judgment, of the structures of which it is not 2.4e-7."""
+DREW = {"eigenvector": 2.5e-7, "thurstone-mosteller": 3e-7, "kemeny": 1.4e-6}
+"""Seconds of a bootstrap replicate for each distinct judgment, of the structures of which it is not 1.4e-7."""
 
 
 def _few_or_many(dense: float, k: Known, each: float) -> float:
@@ -125,18 +125,19 @@ def _rank(options: Any) -> dict[str, Cost]:
         return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 5e-7)
 
     def intervals(k: Known) -> float:
-        each = 1e-6 + 3.5e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 8e-9 if shown else 8e-8
+        each = 7e-7 + 1.9e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 8e-9 if shown else 8e-8
         each += 6e-7 * (options.half_life is not None)
         found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
         return (sure and not drawn(k)) * found
 
     def replicates(k: Known) -> float:
-        each = DREW.get(chosen, 2.4e-7) if chosen != "bradley-terry" else 7e-8 if "entries" in k else 0.0
+        each = DREW.get(chosen, 1.4e-7) if chosen != "bradley-terry" else 7e-8 if "entries" in k else 0.0
         one = 7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + 7e-8 * k["clusters"]
+        one += 2e-9 * k["distinct"] * bool(k["clusters"])
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        each = 5.5e-7 * (options.half_life is not None) + apart * (1.5e-6 + 5e-6 * bool(k["clusters"]))
+        each = 5.5e-7 * (options.half_life is not None) + apart * (1e-6 + 2.7e-6 * bool(k["clusters"]))
         return 0.03 + (each + 2e-7) * k["distinct"] + _signs(k) + _tables(k)
 
     def ranks(k: Known) -> float:
