@@ -140,8 +140,11 @@ def write_rankings(path: Path, rankings: int, items: int, shown: int, seed: int 
     return path
 
 
-def write_orders(path: Path, number: int, items: int, shown: int, *, seed: int = 1) -> Path:
-    """Stream a Parquet log of Plackett–Luce rankings, as ``write_rankings`` draws them, in bounded memory."""
+def write_orders(path: Path, number: int, items: int, shown: int, *, seed: int = 1, tiers: int = 99) -> Path:
+    """Stream a Parquet log of Plackett–Luce rankings, as ``write_rankings`` draws them, in bounded memory.
+
+    The last of them share a place where there are more than ``tiers``.
+    """
     if path.exists():
         return path
     rng = np.random.default_rng(seed)
@@ -157,6 +160,7 @@ def write_orders(path: Path, number: int, items: int, shown: int, *, seed: int =
             order = np.argsort(-(ability[chosen] + rng.gumbel(size=chosen.shape)), axis=1)
             item = np.take_along_axis(chosen, order, axis=1).ravel()
             judgment, rank = np.repeat(np.arange(begin, begin + n), shown), np.tile(np.arange(1, shown + 1), n)
-            out.write_table(pa.table([judgment, item, rank.astype(np.int8)], schema=schema))
+            rank = np.minimum(rank, tiers).astype(np.int8)
+            out.write_table(pa.table([judgment, item, rank], schema=schema))
     partial.rename(path)
     return path

@@ -21,7 +21,7 @@ if not why_not():
     import concordant.spark as cs
     from concordant.apps.spark import coefficients as coefficients_
     from concordant.apps.spark import frames, ranking, splitting, valued_pairs
-    from concordant.apps.spark.coefficients import WithCoefficients
+    from concordant.apps.spark.coefficients import OfComparisons
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
     from concordant.apps.spark.ranking import ranked, ranking_of
@@ -52,7 +52,7 @@ def reading(log: Log) -> dict[str, Any]:
     return named | ({"cluster": whose if len(whose) > 1 else whose[0]} if whose else {})
 
 
-def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> WithCoefficients:
+def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> OfComparisons:
     """Shares as tasks have them, without Spark."""
 
     class Shares(splitting.Divided):
@@ -85,13 +85,21 @@ def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.Monke
 
     by = Here(*divide(0), 1 << 20, columns=tuple(whose), divide=divide)
     by.clusters = sum(len(part.clusters) for part in by.frame) if whose else 0
-    found = WithCoefficients.of(by, find_structure("bradley-terry"), options, tuple(given["covariates"]))
+    found = OfComparisons.of(
+        by, find_structure("bradley-terry"), options, coefficients_.used(tuple(given["covariates"]), options)
+    )
     assert found is not None
     return found
 
 
 def crossed(log: Log, number: int) -> Log:
     return log | {"way": [f"w{code}" for code in np.random.default_rng(1).integers(0, number, len(log["left"]))]}
+
+
+def two_groups(one: Log, other: Log) -> Log:
+    """Two logs side by side, of items that have nothing to do with each other."""
+    apart = {side: [f"j{label}" for label in other[side]] for side in ("left", "right")}
+    return {name: [*column, *apart.get(name, other[name])] for name, column in one.items()}
 
 
 def without(log: Log, *names: str) -> Log:
@@ -126,6 +134,15 @@ CASES: dict[str, tuple[Log, dict[str, Any]]] = {
     "clusters": (votes(12, 700, people=60, first=1), {"min_judgments": 9}),
     "clusters of two columns, with ties": (crossed(votes(9, 600, people=40, ties=0.2), 25), {"ties": "davidson"}),
     "a reference, a prior, a level": (votes(8, 300), {"reference": "i2", "prior": 1.0, "level": 0.8}),
+    "groups that nobody compared, together": (
+        two_groups(votes(8, 300, first=1), votes(5, 90)),
+        {"across_components": True, "min_judgments": 9},
+    ),
+    "covariates left out": (votes(9, 300, ties=0.1, first=1), {"covariates": False, "reference": "i2"}),
+    "covariates left out, ties with a weight": (
+        votes(9, 300, ties=0.2, people=30),
+        {"covariates": False, "ties": "davidson", "across_components": True},
+    ),
     "no prior": (votes(6, 300, ties=0.1), {"prior": 0.0}),
     "strengths": (votes(9, 400) | {"weight": np.resize([0.5, 1.0, 2.0], 400).tolist()}, {}),
     "thresholds": (without(graded(votes(10, 600, ties=0.2)), "home", "length"), {"ties": "cumulative"}),
@@ -165,7 +182,7 @@ def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, mon
     agrees(board, whole, 1e-8)
     assert {*board.coefficients} == {*whole.coefficients}
     assert notes_of(board) == notes_of(whole)
-    for name in ("home", "length"):
+    for name in ("home", "length") if options.get("covariates") is not False else ():
         assert name not in log or f"coefficient {name}: {whole.coefficients[name][0]:.4g} ±" in " ".join(
             found.said(board)
         )
@@ -243,6 +260,8 @@ def test_what_is_too_much_is_not_brought_here(monkeypatch: pytest.MonkeyPatch) -
         (0, {"ties": "davidson"}, "hessian"),
         (0, {"ties": "cumulative"}, "hessian"),
         (30, {"ties": "cumulative"}, "sandwich"),
+        (0, {"covariates": False, "across_components": True, "interval": "hessian"}, "hessian"),
+        (0, {"structure": "plackett-luce", "ties": "davidson"}, "hessian"),
         (0, {"interval": "none"}, "none"),
     ],
 )
@@ -255,19 +274,21 @@ def test_spark(
     monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
     for module in (frames, ranking):
         monkeypatch.setattr(module, "HERE", 200)
+    options = dict(options)
     log = votes(9, 700, ties=0.1, first=1, people=people)
     log = graded(log) if options.get("ties") == "cumulative" else log
     log["query"] = ["large"] * 690 + ["small"] * 10
     given = reading(log)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=300, **given)
     assert judged.large == ("large",)
-    assert ranking.divided_here(judged, "bradley-terry", {"interval": "auto", **options})
-    found = ranking_of(ranked(judged, "bradley-terry", **options), judged, "bradley-terry", "auto", 0.95)
-    whole = cc.rank(cc.read(log, **given), **options)
+    structure = options.pop("structure", "bradley-terry")
+    assert ranking.divided_here(judged, structure, {"interval": "auto", **options})
+    found = ranking_of(ranked(judged, structure, **options), judged, structure, "auto", 0.95)
+    whole = cc.rank(cc.read(log, **given), structure, **options)
     assert found.interval == interval
     agrees(found, whole, 1e-8)
     said = " ".join(found.notes)
-    assert "query 'large': coefficient home: " in said
+    assert ("query 'large': coefficient home: " in said) == ("length" in " ".join(whole.coefficients))
     assert f"divided among tasks by {'who made them' if people else 'their rows'}" in said
 
 
@@ -302,3 +323,12 @@ def test_intervals_that_would_take_too_much_are_left_out(spark: Any, monkeypatch
     np.testing.assert_allclose(found.score, cc.rank(cc.read(log, **reading(log))).score, atol=1e-9)
     with pytest.raises(cc.UsageError, match=r"has \d+ distinct judgments"):
         ranked(judged, "bradley-terry", interval="sandwich")
+
+
+def test_scores_against_an_item_are_refused_where_tasks_see_parts(spark: Any) -> None:
+    log = votes(6, 60) | {"query": ["p", "q"] * 30}
+    with pytest.raises(cc.UsageError, match=r"a task sees a part of the log, where the item of reference may not be"):
+        cs.rank(spark.createDataFrame(pa.table(log)), reference="i1")
+    one = without(log, "query", "home", "length")
+    found = cs.rank(spark.createDataFrame(pa.table(one)), reference="i1").toArrow().to_pylist()
+    assert [row["score"] for row in found if row["item"] == "i1"] == [0.0]

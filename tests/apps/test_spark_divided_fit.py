@@ -218,6 +218,26 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"structure": "bradley-terry", "structure_options": {"ties": "davidson"}, "order": "all"},
         ("large",),
     ),
+    "covariates that are not read": (
+        votes({"large": (9, 300)}, covariates=1),
+        {"structure": "plackett-luce", "order": "all"},
+        ("large",),
+    ),
+    "any order of the tied": (
+        lists("orders", {**SMALL, "large": (9, 300)}, ties=True),
+        {"structure": "plackett-luce", "structure_options": {"ties": "any-order"}, "order": "all"},
+        ("large",),
+    ),
+    "ties of several sizes": (
+        lists("orders", {**SMALL, "large": (9, 300), "larger": (8, 320)}, ties=True),
+        {"structure": "plackett-luce", "structure_options": {"ties": "davidson", "prior": 0.1}, "order": ["all", 40]},
+        ("large", "larger"),
+    ),
+    "ties of two": (
+        votes({"large": (9, 300)}, ties=0.3, covariates=1),
+        {"structure": "plackett-luce", "structure_options": {"ties": "davidson"}, "order": "all"},
+        ("large",),
+    ),
     "one order": (
         votes({**SMALL, "large": (16, 600)}),
         {"structure": "copeland", "order": 20, "ridge": 0.01, "gain": "identity"},

@@ -31,6 +31,7 @@ if not why_not():
     from concordant.apps.spark.learning_held import objects
     from concordant.apps.spark.ranking import ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, Listed, ListedPairs, TooMuch
+    from concordant.apps.spark.tied_rankings import OfLists, OfPairs
 
 
 def votes(items: int, rows: int, *, alone: int = 0, groups: int = 1, ties: float = 0.2) -> dict[str, Any]:
@@ -432,17 +433,106 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     log = votes(20, 150)
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
-    for structure, asked in (("log-odds", {"interval": "bootstrap"}), ("bradley-terry", {"across_components": True})):
-        with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-            cs.rank(judged, structure, **{"interval": "none", **asked})
+    with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
+        cs.rank(judged, "log-odds", interval="bootstrap")
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
         cs.rank(judged, interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
-    for structure, asked in (("plackett-luce", {"ties": "davidson"}), ("bradley-terry", {"ties": "davidson"})):
+    for structure in ("plackett-luce", "bradley-terry"):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
-            cs.rank(judged, structure, **asked)
+            cs.rank(judged, structure, ties="davidson", interval="bootstrap")
     several = lists("selections", 20, 60) | {"clicked": [1] * len(lists("selections", 20, 60)["clicked"])}
     with pytest.raises(cc.UsageError, match=r"plackett-luce reads one choice a list, and \d+ of \d+ have more"):
         cs.rank(JudgedQueries.of(several, spark, most=20), "plackett-luce", interval="none")
     with pytest.raises(cc.NoMaximumLikelihood, match=r"query 'large' does not exist: no chain of wins limits 4 items"):
         divided(votes(20, 200, alone=4, ties=0.0), 5).fitted(prior=0)
+
+
+TIED = [
+    lists("orders", 7, 60, tiers=2),
+    lists("orders", 9, 90, tiers=3, alone=1),
+    lists("orders", 14, 120, tiers=2, groups=2, alone=2),
+]
+"""Rankings with ties of several sizes; with items that only win, and in groups that no ranking connects."""
+ASKED: list[dict[str, Any]] = [
+    {"interval": "hessian", "quasi": True},
+    {"interval": "sandwich", "prior": 1.0},
+    {"interval": "hessian", "across_components": True, "min_judgments": 9, "reference": "i3"},
+    {"interval": "none", "prior": 0.1},
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "ways"), [*[(one, ()) for one in ASKED], *[(ASKED[1], ways) for ways in ((30,), (20, 9))]]
+)
+@pytest.mark.parametrize("number", range(len(TIED)))
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+def test_ties_of_rankings_may_have_parameters(
+    structure: str, number: int, asked: dict[str, Any], ways: tuple[int, ...]
+) -> None:
+    log, options, draw = dict(TIED[number]), {"ties": "davidson", **asked}, np.random.default_rng(0)
+    for place, many in enumerate(ways):
+        of = {label: f"p{draw.integers(many)}" for label in dict.fromkeys(log["judgment"])}
+        log[f"who {place}"] = [of[label] for label in log["judgment"]]
+    whose = tuple(f"who {place}" for place in range(len(ways)))
+    reading = {"cluster": whose if len(whose) > 1 else whose[0]} if whose else {}
+    theirs = cc.rank(cc.read(log, **reading).select(["large"]), structure, **options)
+    kept: Any = OfLists if structure == "plackett-luce" else OfPairs
+    for shares in (1, 6):
+        found = divided(log, shares, kept.kept.of, ("judgment",), whose=whose)
+        known = kept.of(found, find_structure(structure), options)
+        ours = known.ranked(options)
+        alike(ours, theirs)
+        assert {*ours.coefficients} == {*theirs.coefficients}
+        for name, value in theirs.coefficients.items():
+            np.testing.assert_allclose(ours.coefficients[name], value, atol=1e-8, err_msg=name)
+        said = " ".join(known.said(ours))
+        assert "being alike" in said if whose else "being alike" not in said
+        name = "log δ of ties of 2" if structure == "plackett-luce" else "log ν of ties"
+        assert f"coefficient {name}: " in said
+
+
+def test_ties_whenever_there_could_be_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their δ is infinite, as in memory; also of ballots, what these leave out being last; and without a matrix."""
+    order, judgments = [np.random.default_rng(one).permutation(5) for one in range(40)], range(40)
+    log: dict[str, Any] = {"query": ["large"] * 200, "judgment": [one for one in judgments for _ in range(5)]}
+    log["item"] = [f"i{code}" for one in order for code in one]
+    log["rank"] = [1 + (place > 1 + one % 2) for one in judgments for place in range(5)]  # two above three, or reversed
+    prefs = cc.read(log)
+    options = {"ties": "davidson", "interval": "none"}
+    found = OfLists.of(divided(log, 5, OfLists.kept.of, ("judgment",)), find_structure("plackett-luce"), options)
+    ours, theirs = found.ranked(options), cc.rank(prefs, "plackett-luce", **options)
+    alike(ours, theirs)
+    assert [note for note in ours.notes if "tied whenever they could" in note]
+    said = "some items tied whenever they could"
+    with pytest.raises(cc.CannotRank, match=said):
+        found.ranked({**options, "interval": "hessian"})
+    with pytest.raises(cc.CannotRank, match=said):
+        cc.rank(prefs, "plackett-luce", ties="davidson", interval="hessian")
+    log["rank"] = [1] * 200
+    with pytest.raises(TooMuch):  # memory says what there is to say
+        OfPairs.of(divided(log, 5, OfPairs.kept.of, ("judgment",)), find_structure("bradley-terry"), options)
+    log = lists("orders", 7, 60, tiers=2)
+    for structure, kept in (("plackett-luce", OfLists), ("bradley-terry", OfPairs)):
+        theirs = cc.rank(cc.read(log, unranked="last").select(["large"]), structure, **options)
+        for cells in (shares_.CELLS, 3):
+            monkeypatch.setattr(shares_, "CELLS", cells)
+            shares = divided(log, 4, partial(Ballots.of, kept=kept.kept), ("judgment",), last=True)
+            known = kept.of(shares, find_structure(structure), options)  # type: ignore[attr-defined]
+            alike(known.ranked(options), theirs)
+        with pytest.raises(TooMuch):
+            known.ranked({**options, "interval": "hessian"})
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+def test_ties_with_parameters_on_spark(structure: str, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for the query"))
+    monkeypatch.setattr(splitting, "SHARE", 60)
+    log = lists("orders", 9, 60, tiers=3, alone=1)
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=50)
+    assert ranking.divided_here(judged, structure, {"interval": "auto", "ties": "davidson"})
+    ours = ranking_of(ranked(judged, structure, ties="davidson"), judged, structure, "auto", 0.95)
+    alike(ours, cc.rank(cc.read(log), structure, ties="davidson"))
+    assert [note for note in ours.notes if "query 'large': coefficient log" in note]
+    assert [note for note in ours.notes if "divided among tasks by their lists" in note]

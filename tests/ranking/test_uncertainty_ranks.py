@@ -242,6 +242,9 @@ def test_quasi_variances_of_two_one_and_too_many():
         quasi_variances(np.eye(501))
     with pytest.raises(UsageError, match="square"):
         quasi_variances(np.ones((2, 3)))
+    same = np.array([[2.0, 1.0, 1.0], [1.0, 2.0, 2.0 - 1e-15], [1.0, 2.0 - 1e-15, 2.0]])
+    with pytest.raises(UsageError, match="no positive finite variance"):
+        quasi_variances(same)  # the difference of two items is rounding
     with pytest.raises(UsageError, match="not determined"):
         quasi_variances(np.diag([1.0, np.inf, 1.0]))
 
@@ -251,3 +254,15 @@ def test_items_that_share_a_rank_stand_by_item_whatever_the_last_bits_of_their_s
     none, value = np.zeros(5, np.int64), np.array([1.0, 1.0 + 2e-16, 1.0 + 4e-16, 3.0, 1.0 + 6e-16])
     order, rank = room.places(none, none.astype(np.int32), np.array([0, 0, 0, 0, 1]), value, np.arange(5), 1e-12)
     assert order.tolist() == [3, 0, 1, 2, 4] and rank.tolist() == [1, 2, 2, 2, 0]
+
+
+def test_the_critical_value_does_not_turn_with_last_bits() -> None:
+    """Of equal variances any axes are principal ones; which come out is rounding, and must not matter."""
+    size, noise = 8, np.random.default_rng(0).normal(size=(8, 8))
+    matrix = np.eye(size) - 1.0 / size
+    pairs = np.sqrt(np.maximum(2.0 - 2.0 * np.eye(size), 0.0))
+    given = pairs[None], np.array([0.95]), 0, np.array([np.inf])
+    near = matrix + 1e-12 * (noise + noise.T)
+    np.testing.assert_allclose(
+        room._drawn_quantile(matrix[None], *given), room._drawn_quantile(near[None], *given), atol=1e-5
+    )

@@ -461,6 +461,8 @@ def covariance(
 
 
 MOST = 500
+NOTHING = 1e-12
+"""Share of the variances of two items that their difference has to have for more than rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,9 +499,11 @@ def quasi_variances(covariance: Floats, *, tolerance: float = 1e-12, max_iterati
         return QuasiVariances(none, none, (0.0, 0.0), 0)
     own = np.diagonal(matrix)
     finite = bool(np.isfinite(matrix).all())
-    wanted = own[:, None] + own[None, :] - 2.0 * matrix if finite else np.zeros((n, n))
+    both = own[:, None] + own[None, :] if finite else np.zeros((n, n))
+    wanted = both - 2.0 * matrix if finite else both.copy()
+    nothing = wanted <= NOTHING * both
     np.fill_diagonal(wanted, 1.0)
-    if (wanted <= 0).any():
+    if nothing[~np.eye(n, dtype=bool)].any():
         raise UsageError("some difference has no positive finite variance; leave out items that are not determined")
     if n == 2:
         variance, iterations = np.full(2, wanted[0, 1] / 2), 0
@@ -534,8 +538,9 @@ def quasi_errors(
                 if len(own) < 2:
                     continue
                 part = matrix[np.ix_(own, own)]
-                spread = np.diagonal(part)[:, None] + np.diagonal(part)[None, :] - 2.0 * part
-                if not (np.isfinite(part).all() and (spread[~np.eye(len(own), dtype=bool)] > 0).all()):
+                both = np.diagonal(part)[:, None] + np.diagonal(part)[None, :]
+                some = both - 2.0 * part > NOTHING * both
+                if not (np.isfinite(part).all() and some[~np.eye(len(own), dtype=bool)].all()):
                     continue  # a difference without spread, or with nothing to go by
                 found = quasi_variances(part)
                 error[nodes[own]] = found.error

@@ -31,7 +31,7 @@ from concordant.ranking.scores import (
     unfinished,
     where,
 )
-from concordant.ranking.tied_terms import TiedPosition, TiedTerms
+from concordant.ranking.tied_terms import Sizes, TiedPosition, TiedTerms
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -137,7 +137,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
     far = _far(lists, end, prior, batch)
     status[far] = Status.STOPPED
     if prior == 0 or len(extra):
-        _refuse_runaway(batch, theta, owner, status)
+        refuse_unbounded(batch, theta, owner, status)
     coefficients, said = _coefficients(terms, theta, batch)
     return Scores(
         value=theta[:nodes],
@@ -146,12 +146,12 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
         iterations=steps,
         gradient=left,
         coefficients=coefficients,
-        notes=separation_note(batch, shape, prior) + said + _notes(terms, status, far),
+        notes=separation_note(batch, shape, prior) + said + fit_notes(terms.lists.weight, status, far),
         options=options | {"whole lists": True},
     )
 
 
-def _refuse_runaway(batch: Batch, point: Floats, owner: Places, status: NDArray[np.int8]) -> None:
+def refuse_unbounded(batch: Batch, point: Floats, owner: Places, status: NDArray[np.int8]) -> None:
     """A fit that is still under way at odds of e^30 has no maximum."""
     lost = np.flatnonzero((status[owner] == Status.STOPPED) & (np.abs(point) > RUNAWAY))
     if len(lost):
@@ -168,17 +168,22 @@ def _coefficients(
     """The log δ of each graph by name, and what is said where they are not finite."""
     if isinstance(terms, LuceTerms):
         return {}, ()
-    sizes, nodes = terms.sizes, len(batch.item)
-    value = np.where(sizes.part > sizes.part[sizes.groups.first][sizes.groups.owner], np.inf, 0.0)
+    return tie_coefficients(terms.sizes, point[len(batch.item) :])
+
+
+def tie_coefficients(sizes: Sizes, level: Floats) -> tuple[dict[str, Floats], tuple[Note, ...]]:
+    """The log δ of each graph by name, given those that are free, and what is said where they are not finite."""
+    graphs = len(sizes.groups)
+    value = np.where(sizes.endless, np.inf, 0.0)
     ours = sizes.free[value[sizes.free] == 0]
-    value[ours] = point[nodes + sizes.parameter[ours]]
-    found = {tie_name(d): np.full(len(batch), -np.inf) for d in np.unique(sizes.order).tolist() if d > 1}
+    value[ours] = level[sizes.parameter[ours]]
+    found = {tie_name(d): np.full(graphs, -np.inf) for d in np.unique(sizes.order).tolist() if d > 1}
     for owner, order, one in zip(sizes.groups.owner, sizes.order.tolist(), value, strict=True):
         if order > 1:
             found[tie_name(order)][owner] = one
     endless = np.unique(sizes.groups.owner[np.isinf(value)])
     text = "ties in {of:the rankings|{graphs:,} of {of:,} graphs}: items tied whenever they could; their δ is infinite"
-    note = Note("nothing but ties", text, graphs=len(endless), of=len(batch))
+    note = Note("nothing but ties", text, graphs=len(endless), of=graphs)
     return found, (note,) if len(endless) else ()
 
 
@@ -294,10 +299,10 @@ def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
     return np.where(np.isfinite(out), out, 0.0)
 
 
-def _notes(terms: LuceTerms | TiedTerms, status: NDArray[np.int8], far: Flags) -> tuple[Note, ...]:
+def fit_notes(weight: Floats, status: NDArray[np.int8], far: Flags) -> tuple[Note, ...]:
+    """Say what a reader of a fit should know; ``weight`` of its lists, ``far``: where these are too far apart."""
     notes = []
     if far.any():
-        weight = terms.lists.weight
         text = (
             "plackett-luce: the lists of {graphs:graphs} count from {least} to {most} times, too far apart for the "
             "arithmetic: do not rely on their scores."
@@ -305,6 +310,17 @@ def _notes(terms: LuceTerms | TiedTerms, status: NDArray[np.int8], far: Flags) -
         least, most = f"{weight.min():.3g}", f"{weight.max():.3g}"
         notes.append(Note("strengths far apart", text, graphs=int(far.sum()), least=least, most=most))
     return (*notes, *unfinished("plackett-luce", status == Status.STOPPED))
+
+
+def refuse_infinite(point: Floats) -> None:
+    """Refuse the curvature where parameters of ties are infinite. Errors: CannotRank."""
+    if not np.isfinite(point).all():
+        raise CannotRank(
+            "some items tied whenever they could, which leaves the parameters of ties without standard errors: ask for "
+            "no intervals (",
+            Setting("interval", "none"),
+            ")",
+        )
 
 
 def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:
@@ -318,13 +334,7 @@ def plackett_luce_curvature(batch: Batch, scores: Scores) -> Curvature:
         return bradley_terry_curvature(batch, scores)
     lists, terms, point = fitted_terms(batch, scores)
     extra = _tie_names(terms)
-    if not np.isfinite(point).all():
-        raise CannotRank(
-            "some items tied whenever they could, which leaves the parameters of ties without standard errors: ask for "
-            "no intervals (",
-            Setting("interval", "none"),
-            ")",
-        )
+    refuse_infinite(point)
     at = terms.at(point)
 
     def gradients() -> csr_array:

@@ -330,9 +330,8 @@ def _drawn_quantile(matrix: Floats, pairs: Floats, level: Floats, seed: int, fre
     out = np.empty(len(matrix))
     for begin in range(0, len(matrix), step):
         part = slice(begin, begin + step)
-        values, vectors = np.linalg.eigh(matrix[part])
-        root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-        draws = normal @ root.swapaxes(1, 2)
+        values, vectors = np.linalg.eigh(matrix[part])  # V√ΛVᵀ, unlike V√Λ, does not turn with the last bits of these
+        draws = normal @ ((vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ vectors.swapaxes(1, 2))
         for one, of in enumerate(freedom[part]):
             if np.isfinite(of):
                 draws[one] /= np.sqrt(np.random.default_rng([seed_of, size, int(of)]).chisquare(of, DRAWS) / of)[

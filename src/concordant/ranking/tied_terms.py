@@ -48,16 +48,26 @@ class Sizes:
         left = lists.groups.spread(lists.start[1:])[first] - first
         width = int(size.max(initial=1)) + 1
         keys = np.unique(np.concatenate([graph[row] * width + size, np.arange(graphs) * width + 1]))
-        order, groups = keys % width, Ragged.counted(keys // width, graphs)
-        reach = np.zeros(len(keys), np.int64)  # the largest choice out of which the size, or a smaller one, was taken
+        reach = np.zeros(len(keys), np.int64)
         np.maximum.at(reach, np.searchsorted(keys, graph[row] * width + size), left)
+        return cls.reaching(Ragged.counted(keys // width, graphs), keys % width, reach)
+
+    @classmethod
+    def reaching(cls, groups: Ragged, order: Places, reach: Places) -> Sizes:
+        """Return the sizes by the largest choice out of which each of them was ever taken, 0 for none."""
+        reach = reach.copy()  # of the size, or a smaller one
         for here in groups.slices:
             reach[here] = np.maximum.accumulate(reach[here])
-        cut = np.zeros(len(keys), bool)
+        cut = np.zeros(len(order), bool)
         cut[1:] = order[1:] > reach[:-1]  # nothing so small was placed while so many were left
         cut[groups.first] = True
         part = np.cumsum(cut) - 1
         return cls(groups, order, part, np.where(cut, -1, np.cumsum(~cut) - 1))
+
+    @property
+    def endless(self) -> NDArray[np.bool_]:
+        """Whose δ is infinite against that of one item."""
+        return np.asarray(self.part > self.part[self.groups.first][self.groups.owner])
 
     @property
     def free(self) -> Places:

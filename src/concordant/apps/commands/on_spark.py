@@ -51,8 +51,6 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
     query, a store, a PrefLib file, or scores against an item, which not every task may hold.
     """
-    if "reference" in asked:
-        return False
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
     structure = options.structure or "bradley-terry"
@@ -63,6 +61,8 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     with told(log):
         with Progress(quiet, f"counting {log}"):
             judged = JudgedQueries.opened(log, **reading)
+            if judged.by_query and "reference" in asked:
+                return False
             if not judged.by_query:
                 if _fits(judged):
                     return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,11 @@ class Checks:
     def roles(self) -> dict[str, str]:
         """The column of each role that is read, covariates included."""
         return {**self.layout.roles, **{f"covariate {name}": name for name in self.layout.covariates}}
+
+    def with_covariates(self, options: Mapping[str, Any]) -> bool:
+        """Whether there are covariates that a structure with these options uses, or is asked for without any."""
+        asked = options.get("covariates")
+        return bool(asked or (asked is None and self.layout.covariate_names))
 
     def preferences(self, table: pa.Table) -> Preferences:
         """Return the preferences of all rows of some queries. Errors: Refused where rows are and none may be."""

@@ -7,7 +7,7 @@ items that the data do not limit on both sides, or that have fewer than ten wins
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
@@ -20,7 +20,7 @@ from scipy.sparse import block_array, csr_array
 from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
-from concordant.apps.spark.shares import Share, TooMuch
+from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, alike, pairless
 from concordant.apps.spark.structure_sums import declared
 from concordant.apps.spark.valued_pairs import (
@@ -87,7 +87,7 @@ PATIENCE = 2000
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
-class _System(SummedSystem):
+class JointSystem(SummedSystem):
     """Newton's equations of scores and coefficients; with few items they are solved as they are.
 
     With more the shares send their matrix nevertheless, while it is small enough, so that conjugate gradients ask no
@@ -174,6 +174,14 @@ def with_coefficients(structure: Any, options: Mapping[str, Any]) -> bool:
     ties = options.get("ties", "half")
     endless = ties == "davidson" and options.get("prior") == 0  # whether there is a maximum takes all judgments
     return structure == "bradley-terry" and {*options} <= KNOWN and ties in TREATED and not endless
+
+
+def as_pairs(structure: Any, kind: str, options: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """Plackett–Luce's likelihood of comparisons as that of Bradley–Terry which it is: it reads no covariates."""
+    if structure != "plackett-luce" or kind != "comparisons":
+        return structure, options
+    ties = "davidson" if options.get("ties") == "davidson" else "half"
+    return "bradley-terry", {**options, "ties": ties, "covariates": False}
 
 
 def used(names: tuple[str, ...], options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -267,7 +275,7 @@ def _ended(
 ) -> Fit:
     """Where Newton's method ends, refused where ``bradley_terry`` would."""
     chosen = np.zeros(1, np.int64)
-    fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, shares, point, about))
+    fit = fit_system(problem, tolerance, max_iterations, lambda one: JointSystem(one, shares, point, about))
     refuse_undetermined(batch, names, chosen, fit.weak)
     refuse_runaway(batch, names, chosen, fit.status, fit.extra, problem, fit.score)
     refuse_beyond(batch, chosen, fit.status, problem, fit.score)
@@ -336,8 +344,6 @@ def endless(shares: Divided, facts: Sums, names: tuple[str, ...], graded: Graded
 class WithCoefficients(Known):
     """A divided query whose fit has coefficients beside the scores, as ``rank`` sees it."""
 
-    by: ByClusters = field(kw_only=True)
-    """The same judgments, with who made them."""
     names: tuple[str, ...] = field(kw_only=True)
     """Of the covariates."""
     ties: str = field(kw_only=True)
@@ -346,42 +352,6 @@ class WithCoefficients(Known):
     """The outcomes, where there are thresholds between them."""
     found: dict[float, tuple[Fitted, Flags, tuple[Note, ...]]] = field(default_factory=dict, kw_only=True)
     """By the prior: where a fit ended, which coefficients the data do not determine, and notes on thresholds."""
-
-    @classmethod
-    def of(cls, by: ByClusters, structure: Any, options: Mapping[str, Any], names: tuple[str, ...]) -> Self | None:
-        """Learn what connects the items, and what there is of outcomes; None without judgments."""
-        names, ties, seen = tuple(sorted(names)), options.get("ties", "half"), None
-        making: Callable[[Preferences], Share] = ValuedPairs.of
-        if ties == "cumulative":
-            seen = seen_outcomes(by.sums(outcomes_of)["outcomes"])
-            making = partial(ValuedPairs.of, names=used(names, options), seen=seen)
-        shares = Divided(changed(by.frame, making), by.shares, by.tasks, named=by.named)
-        try:
-            if not shares.look():
-                return None
-            facts = shares.sums(facts_of_share)
-        except BaseException:
-            shares.forget()
-            raise
-        return cls(shares, structure, options, by=by, names=names, ties=ties, facts=facts, seen=seen)
-
-    def said(self, board: Ranking) -> list[str]:
-        """How a ranking was made, and the coefficients, which its table does not have."""
-        by, shares = self.by, self.shares
-        found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
-        names = [*self.names, *(["ties"] if self.ties == "davidson" else []), *self._thresholds]
-        held = [(name, board.coefficients[name][0], board.coefficients.get(f"s.e. of {name}")) for name in names]
-        prefix = f"{shares.what}: " if shares.named else ""
-        for name, value, error in held:
-            with_error = "" if error is None else f" ± {error[0]:.4g}"
-            found.append(f"{prefix}coefficient {'log ν of ties' if name == 'ties' else name}: {value:.4g}{with_error}")
-        of, number = f" of {counted(by.clusters, 'clusters')}" if by.clusters else "", by.passes + shares.passes
-        return [
-            *found,
-            f"{shares.what}: {counted(shares.judgments, 'judgments')}{of}, divided among tasks by "
-            f"{'who made them' if by.columns else 'their rows'} ({by.shares:,} shares, {number:,} passes); whether the "
-            "model fits was not looked at",
-        ]
 
     @property
     def _thresholds(self) -> tuple[str, ...]:
@@ -403,34 +373,6 @@ class WithCoefficients(Known):
             within = self.shares.sums(Within(links.block.astype(np.int32)))
             some |= firm & (np.minimum(within["won"], within["lost"]) < FEW)
         return some
-
-    def _held(self, some: Flags) -> Preferences | None:
-        by, way = self.by, 0
-        if len(by.columns) > 1:
-            way = int(np.argmin(by.numbers))
-        with stage("judgments of few or one-sided items"):
-            found: Preferences | None = by.sums(Touching(self.shares.items, some, way))["held"].prefs
-        return found
-
-    def _round(self, rest: Flags, found: Preferences) -> Preferences:
-        shares = self.shares
-        pairs = np.repeat(self._cycle(rest), FEW, axis=0)  # so often that these are no items of few judgments
-        size = len(pairs)
-        if not size or not isinstance(found, Comparisons):
-            return Preferences.empty()
-        z = None if found.covariates is None else np.zeros((size, found.covariates.shape[1]))
-        when = None if found.time is None else np.zeros(size)
-        whose = None if found.cluster is None else np.zeros(size, np.int32)
-        part = replace(
-            found, items=shares.items, queries=shares.query, winner=pairs[:, 0].astype(np.int32),
-            loser=pairs[:, 1].astype(np.int32), covariates=z, time=when, cluster=whose, declared=found.declared[:0],
-            start=np.zeros(1, np.int64), count=np.zeros(0, np.int32), tie=None, weight=None, share=None,
-        )  # fmt: skip
-        return recounted(part, np.zeros(size, np.int32), None)
-
-    def _nothing(self) -> Preferences:
-        none = np.zeros(0, np.int32)
-        return Comparisons(winner=none, loser=none)
 
     def _scores(self, batch: Batch, *, prior: float = 0.01, **_: Any) -> Scores:
         check_prior(prior)
@@ -470,7 +412,7 @@ class WithCoefficients(Known):
         try:
             point, problem = Point(no, no, no, False), pairless(len(shares.items), shares.links.block, 0.0)
             no_mean = np.zeros(len(shares.items))
-            fit = fit_system(problem, *self._limits, lambda one: _System(one, inner, point, no_mean))
+            fit = fit_system(problem, *self._limits, lambda one: JointSystem(one, inner, point, no_mean))
         finally:
             inner.forget()
         return fit.score, int(fit.status[0]) == Status.STOPPED
@@ -547,6 +489,90 @@ class WithCoefficients(Known):
         meat = partial(self._meat, batch, scores, tuple(names))
         owner = np.zeros(len(names), np.int64)
         return Curvature(hessian, prior, nowhere, lambda: np.nan, owner, tuple(names), meat=meat)
+
+    def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
+        """The middle of the sandwich; ``names``: of the parameters beside the scores."""
+        raise NotImplementedError
+
+    def _said(self, board: Ranking) -> list[str]:
+        """The coefficients, which the table of a ranking does not have."""
+        prefix = f"{self.shares.what}: " if self.shares.named else ""
+        found = []
+        for name in (*self.names, *(["ties"] if self.ties == "davidson" else []), *self._thresholds):
+            error = board.coefficients.get(f"s.e. of {name}")
+            with_error = "" if error is None else f" ± {error[0]:.4g}"
+            called = "log ν of ties" if name == "ties" else name
+            found.append(f"{prefix}coefficient {called}: {board.coefficients[name][0]:.4g}{with_error}")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class OfComparisons(WithCoefficients):
+    """The same of comparisons, divided by who made them or by their rows."""
+
+    by: ByClusters = field(kw_only=True)
+    """The same judgments, with who made them."""
+
+    @classmethod
+    def of(cls, by: ByClusters, structure: Any, options: Mapping[str, Any], names: tuple[str, ...]) -> Self | None:
+        """Learn what connects the items, and what there is of outcomes; None without judgments.
+
+        ``names``: of the covariates that are used.
+        """
+        names, ties, seen = tuple(sorted(names)), options.get("ties", "half"), None
+        if ties == "cumulative":
+            seen = seen_outcomes(by.sums(outcomes_of)["outcomes"])
+        making = partial(ValuedPairs.of, names=names, seen=seen)
+        shares = Divided(changed(by.frame, making), by.shares, by.tasks, named=by.named)
+        try:
+            if not shares.look():
+                return None
+            facts = shares.sums(facts_of_share)
+        except BaseException:
+            shares.forget()
+            raise
+        return cls(shares, structure, options, by=by, names=names, ties=ties, facts=facts, seen=seen)
+
+    def said(self, board: Ranking) -> list[str]:
+        """How a ranking was made, and its coefficients."""
+        by, shares = self.by, self.shares
+        found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
+        of, number = f" of {counted(by.clusters, 'clusters')}" if by.clusters else "", by.passes + shares.passes
+        return [
+            *found,
+            *self._said(board),
+            f"{shares.what}: {counted(shares.judgments, 'judgments')}{of}, divided among tasks by "
+            f"{'who made them' if by.columns else 'their rows'} ({by.shares:,} shares, {number:,} passes); whether the "
+            "model fits was not looked at",
+        ]
+
+    def _held(self, some: Flags) -> Preferences | None:
+        by, way = self.by, 0
+        if len(by.columns) > 1:
+            way = int(np.argmin(by.numbers))
+        with stage("judgments of few or one-sided items"):
+            found: Preferences | None = by.sums(Touching(self.shares.items, some, way))["held"].prefs
+        return found
+
+    def _round(self, rest: Flags, found: Preferences) -> Preferences:
+        shares = self.shares
+        pairs = np.repeat(self._cycle(rest), FEW, axis=0)  # so often that these are no items of few judgments
+        size = len(pairs)
+        if not size or not isinstance(found, Comparisons):
+            return Preferences.empty()
+        z = None if found.covariates is None else np.zeros((size, found.covariates.shape[1]))
+        when = None if found.time is None else np.zeros(size)
+        whose = None if found.cluster is None else np.zeros(size, np.int32)
+        part = replace(
+            found, items=shares.items, queries=shares.query, winner=pairs[:, 0].astype(np.int32),
+            loser=pairs[:, 1].astype(np.int32), covariates=z, time=when, cluster=whose, declared=found.declared[:0],
+            start=np.zeros(1, np.int64), count=np.zeros(0, np.int32), tie=None, weight=None, share=None,
+        )  # fmt: skip
+        return recounted(part, np.zeros(size, np.int32), None)
+
+    def _nothing(self) -> Preferences:
+        none = np.zeros(0, np.int32)
+        return Comparisons(winner=none, loser=none)
 
     def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
         if self.by.columns:

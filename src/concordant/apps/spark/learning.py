@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clicks_of_log import targets_of_clicks
-from concordant.apps.spark.coefficients import scores_beside, used, with_coefficients, with_outcomes
+from concordant.apps.spark.coefficients import as_pairs, scores_beside, used, with_coefficients, with_outcomes
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_clicks import needs_below
@@ -29,6 +29,7 @@ from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import declared, estimated, scored, summable
 from concordant.apps.spark.telling import told
+from concordant.apps.spark.tied_rankings import TiedLists, fits_tied, prepared, tied_scores
 from concordant.apps.spark.valued_pairs import ValuedPairs
 from concordant.errors import InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
@@ -117,7 +118,8 @@ def targets(
 def targets_of(judged: JudgedQueries, plan: Plan, recipe: Recipe) -> DataFrame:
     """Return the targets of a plan; those of a query that no task can hold from scores whose fit is divided."""
     own = options_of(plan.structure, recipe.options)
-    apart = divisible(judged, plan.structure, own) or with_coefficients(plan.structure, own)
+    apart = divisible(judged, plan.structure, own) or fits_tied(judged.kind, plan.structure, own)
+    apart = apart or with_coefficients(*as_pairs(plan.structure, judged.kind, own))
     apart = apart or summable(judged, plan.structure, {})
     task = MakeTargets(plan, recipe)
     by_tasks = partial(_divided, judged, task, own) if apart else None
@@ -164,6 +166,8 @@ def _fitted(
     """What ``scored`` returns, of the likelihoods whose fit is divided."""
     if divisible(judged, structure, options):
         shares = divided(judged, label, structure, cut=True)
+    elif fits_tied(judged.kind, structure, options):
+        shares = Divided.of(judged, label, TiedLists)
     elif options.get("ties") == "cumulative":
         shares = Divided.of(judged, label, Whole, linked=False)
     else:
@@ -173,9 +177,13 @@ def _fitted(
     try:
         if divisible(judged, structure, options):
             return shares, shares.scores(**options_of_fit(options))
+        if fits_tied(judged.kind, structure, options):
+            seen = prepared(shares)
+            return shares, tied_scores(shares, seen, declared(judged.kind, shares.query, shares.items), **options)
+        options = as_pairs(structure, judged.kind, options)[1]
         names = judged.checks.layout.covariate_names
-        seen = with_outcomes(shares, used(names, options)) if options.get("ties") == "cumulative" else None
-        return shares, scores_beside(shares, judged.kind, names, options, seen=seen)
+        outcomes = with_outcomes(shares, used(names, options)) if options.get("ties") == "cumulative" else None
+        return shares, scores_beside(shares, judged.kind, names, options, seen=outcomes)
     finally:
         shares.forget()
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.apps.spark.coefficients import scores_beside, used, with_coefficients
+from concordant.apps.spark.coefficients import as_pairs, scores_beside, used, with_coefficients
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
 from concordant.apps.spark.learning_draws import drawn_targets
@@ -38,6 +38,7 @@ from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, l
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import declared, estimated, reading
+from concordant.apps.spark.tied_rankings import TiedLists, fits_tied, seen_ties, sizes_of, tied_scores
 from concordant.apps.spark.valued_pairs import ValuedPairs, outcomes_of, seen_outcomes
 from concordant.errors import UsageError
 from concordant.learning.rankers.aggregation import AggregationRanker
@@ -77,7 +78,8 @@ def dividing(ranker: AggregationRanker, kind: str, judged: JudgedQueries) -> Div
         options = options_of_plan(plan, ranker._recipe())
         if estimated(plan.structure, options):
             continue
-        fits = divisible(judged, plan.structure, options) or with_coefficients(plan.structure, options)
+        fits = divisible(judged, plan.structure, options) or fits_tied(kind, plan.structure, options)
+        fits = fits or with_coefficients(*as_pairs(plan.structure, kind, options))
         if reading(str(plan.structure), kind) is None and not fits:
             return None
     return sliced
@@ -108,6 +110,17 @@ class _Outcomes:
 
     def __call__(self, held: Held) -> Sums:
         return Sums({which: outcomes_of(held.part(which))["outcomes"] for which in self.parts})
+
+
+@dataclass(frozen=True)
+class _Ties:
+    """What is seen of the ties of the rankings of each part; ``items``: of the query."""
+
+    parts: tuple[Which, ...]
+    items: int
+
+    def __call__(self, held: Held) -> Sums:
+        return Sums({which: seen_ties(Listed.of(held.part(which)), self.items) for which in self.parts})
 
 
 @dataclass(frozen=True)
@@ -189,8 +202,10 @@ def scores_of_parts(
     number, items = len(about["buckets"]), about["items"]
     member, how = find_structure(structure), reading(structure, kind)
     member.check(kind, options)
-    beside = how is None and (means is not None or fits_beside(about, options))
-    kept: type[Share] = Listed if structure == "plackett-luce" and kind != "comparisons" else Pairs
+    structure, options = as_pairs(structure, kind, options)
+    pairs, tied = structure == "bradley-terry", fits_tied(kind, structure, options)
+    beside = how is None and pairs and (means is not None or fits_beside(about, options))
+    kept: type[Share] = Listed if structure == "plackett-luce" else Pairs
     kept = how.kept if how is not None else ValuedPairs if beside else kept
     makers: dict[W, Callable[[Preferences], Share]] = dict.fromkeys(parts, kept.of)
     seen: dict[W, Outcomes] = {}
@@ -199,6 +214,10 @@ def scores_of_parts(
         seen = {which: seen_outcomes(found[which]) for which in parts}
         names = used(about["covariates"], options)
         makers = {which: partial(ValuedPairs.of, names=names, seen=seen[which]) for which in parts}
+    ties: dict[W, Sums] = {}
+    if tied:
+        ties = slices.sums(_Ties(tuple(parts), items))
+        makers = {which: partial(TiedLists.of, sizes=sizes_of(ties[which])) for which in parts}
     shares = slices.changed(_Sharing(makers))
 
     def read(ask: Ask, which: W) -> Scores:
@@ -212,6 +231,8 @@ def scores_of_parts(
         if beside:
             given = {**options, **{name: value for name, value in own.items() if name != "mean"}}
             return scores_beside(part, kind, about["covariates"], given, own.get("mean"), seen.get(which))
+        if tied:
+            return tied_scores(part, ties[which], nobody(kind, items), **options)
         if how is None:
             return part.scores(**options_of_fit(options))
         part.links = all_linked(np.ones(items, bool))  # which items are connected is not asked of scores to learn from

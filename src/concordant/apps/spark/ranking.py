@@ -17,15 +17,23 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
-from concordant.apps.spark.coefficients import TREATED, WithCoefficients
+from concordant.apps.spark.coefficients import TREATED, OfComparisons, used
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import TooMuch
-from concordant.apps.spark.splitting import DIVISIBLE, Divided, alike, divided, divisible, options_of_fit
+from concordant.apps.spark.splitting import (
+    DIVISIBLE,
+    Divided,
+    alike,
+    divided,
+    divisible,
+    options_of_fit,
+)
 from concordant.apps.spark.structure_sums import estimated, of_read, options_of_rank, refuse_estimated, summable
 from concordant.apps.spark.structure_sums import ranked as summed_ranking
+from concordant.apps.spark.tied_rankings import OfLists, OfPairs, tied, tied_query
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
 from concordant.preferences.layouts import CLUSTERS
@@ -100,6 +108,12 @@ def ranked(
         )
     drawn = interval == "bootstrap"
     alone = _one_query(judged) and (drawn or summable(judged, structure, asked))
+    if asked.get("reference") is not None and judged.by_query and not _one_query(judged):
+        raise UsageError(
+            "on Spark a task sees a part of the log, where the item of ",
+            Setting("reference"),
+            " may not be: leave it out, or rank with another engine",
+        )
     whole = estimated(structure, asked) and not alone
     if whole and judged.large and drawn:
         refuse_estimated(structure)
@@ -155,6 +169,8 @@ def _in_shares(
     if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
+    if tied(judged, structure, asked):
+        return _of_ties(judged, label, structure=structure, asked=asked, free=free)
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
     if clusterable(judged, structure, asked) or coefficients(judged, structure, asked, free=free):
@@ -180,21 +196,43 @@ def _of_clusters(
         return found
     if not coefficients(judged, structure, asked, free=free):
         return None
-    known = WithCoefficients.of(shares, member, asked, judged.checks.layout.covariate_names)
+    names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" else ()
+    known = OfComparisons.of(shares, member, asked, names)
     if known is None:
         return None
     try:
-        try:
-            board = known.ranked(asked)
-        except TooMuch:
-            if not free:
-                return None
-            board = known.ranked(_without(asked))
-        return board, [*map(str, board.notes), *known.said(board), *_left_out(board, asked, known.shares)]
+        return _left(known, asked, free)
     except TooMuch:
         return None
     finally:
         known.shares.forget()
+
+
+def _of_ties(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query of rankings whose ties have parameters of their own; None: that takes too much here."""
+    known = None
+    with judged.explained():
+        try:
+            known = tied_query(judged, label, find_structure(structure), asked)
+            return None if known is None else _beside(*_left(known, asked, free))
+        except TooMuch:
+            return None
+        finally:
+            if known is not None:
+                known.shares.forget()
+
+
+def _left(known: OfComparisons | OfPairs | OfLists, asked: Mapping[str, Any], free: bool) -> tuple[Ranking, list[str]]:
+    """The ranking and what is to be noted, without intervals that were left to us where they take too much."""
+    try:
+        board = known.ranked(asked)
+    except TooMuch:
+        if not free:
+            raise
+        board = known.ranked(_without(asked))
+    return board, [*map(str, board.notes), *known.said(board), *_left_out(board, asked, known.shares)]
 
 
 def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,7 +273,7 @@ def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]
         return True
     if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
         return True
-    if coefficients(judged, structure, asked):
+    if coefficients(judged, structure, asked) or tied(judged, structure, asked):
         return True
     method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
     return clusterable(judged, structure, {**asked, "interval": method})
@@ -258,14 +296,16 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
 
     Without coefficients, so many distinct judgments that intervals may be left out (``free``) are too many pairs.
     """
-    if structure != "bradley-terry" or not judged.compared or asked["interval"] == "bootstrap":
+    ties = asked.get("ties", "half")
+    luce = structure == "plackett-luce" and ties == "davidson"  # the same, but that it reads no covariates
+    if not (luce or structure == "bradley-terry") or not judged.compared or asked["interval"] == "bootstrap":
         return False
-    known = DIVISIBLE | {"tolerance", "max_iterations"}
+    known = DIVISIBLE - {"covariates"} if luce else DIVISIBLE | {"tolerance", "max_iterations"}
     if {name for name, value in asked.items() if value is not None and name not in known}:
         return False
     columns = len({*CLUSTERS} & {*judged.frame.columns})
-    ties, valued = asked.get("ties", "half"), bool(judged.checks.layout.covariate_names)
-    if columns > CROSSED or asked.get("across_components") or ties not in TREATED:
+    valued, there = not luce and judged.checks.with_covariates(asked), judged.checks.layout.covariate_names
+    if columns > CROSSED or ties not in TREATED or (valued and not there):
         return False
     return ties != "half" or valued or (asked["interval"] != "none" and not free)
 

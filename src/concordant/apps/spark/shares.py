@@ -231,8 +231,12 @@ class Drawn(Share):
         raise NotImplementedError
 
     def middle(self, score: Floats, cell: NDArray[np.int64] | None) -> csr_array:
-        """Σ u uᵀ over its judgments or, where cells are given, over these, u the gradient of what one says."""
-        nodes, cells = len(self.code), 0 if cell is None else int(cell.max(initial=-1)) + 1
+        """Σ u uᵀ over its judgments or, where cells are given, over these, u the gradient of what one says.
+
+        What stands behind the scores are coefficients, as in u.
+        """
+        code = np.append(self.code, np.arange(len(self.touched), len(score)))
+        nodes, cells = len(code), 0 if cell is None else int(cell.max(initial=-1)) + 1
         whole, root = csr_array((nodes, nodes)), csr_array((cells, nodes))
         for found, times, number in self.draws(score):
             if cell is None:
@@ -242,7 +246,7 @@ class Drawn(Share):
                 row = np.arange(len(number))
                 gather = coo_array((np.ones(len(row)), (cell[number], row)), shape=(cells, len(row)))
                 root = csr_array(root + csr_array(gather) @ found)
-        return among(whole if cell is None else csr_array(root.T @ root), self.code, len(self.touched))
+        return among(whole if cell is None else csr_array(root.T @ root), code, len(score))
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,8 +365,7 @@ class ListedPairs(Drawn, Pairs):
         return taken(prefs, np.flatnonzero(prefs.lists.most(held) > 0), way)
 
     def draws(self, score: Floats) -> Iterator[tuple[csr_array, Floats, NDArray[np.int64]]]:
-        prefs, one, nodes = self.prefs, np.zeros(1, np.int64), len(self.code)
-        scores = Scores(score[self.code], np.zeros(nodes, np.int32), one.astype(np.int8), one, np.zeros(1))
+        prefs, one, scores = self.prefs, np.zeros(1, np.int64), self._scores(score)
         work = prefs.lists.sizes.astype(np.float64) ** 2 / 2 if isinstance(prefs, Lists) else np.ones(prefs.distinct)
         for rows in Ragged.runs((np.cumsum(work) / BETWEEN).astype(np.int64)).slices:
             row, count = np.arange(rows.start, rows.stop), prefs.count[rows].astype(np.int64)
@@ -370,6 +373,11 @@ class ListedPairs(Drawn, Pairs):
             times = count.astype(np.float64)
             found = diags_array(times) @ bradley_terry_curvature(batch, scores).contributions
             yield csr_array(found), times, row
+
+    def _scores(self, score: Floats) -> Scores:
+        """Scores of its nodes, as the structure returns them."""
+        one = np.zeros(1, np.int64)
+        return Scores(score[self.code], np.zeros(len(self.code), np.int32), one.astype(np.int8), one, np.zeros(1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,6 +298,8 @@ class Divided:
     """Divide the query by another of these columns."""
     others: dict[int, Divided] = field(default_factory=dict)
     """The query divided by other columns, once that was needed."""
+    prepared: Callable[[Share], Share] | None = None
+    """What every share was changed by once all items were known."""
 
     @classmethod
     def of(
@@ -362,6 +364,11 @@ class Divided:
         before, self.frame = self.frame, self.changed(change)
         self.sums(_nothing)
         before.unpersist()
+
+    def prepare(self, change: Callable[[Share], Share]) -> None:
+        """Change every share, those by other columns, too, once they are needed."""
+        self.change(change)
+        self.prepared = change
 
     def link(self) -> None:
         """Learn what connects the items."""
@@ -434,6 +441,8 @@ class Divided:
         if way not in self.others:
             self.others[way] = type(self)(*self.divide(way))
             self.others[way].change(_Coding(self.items))
+            if self.prepared is not None:
+                self.others[way].change(self.prepared)
         return self.others[way]
 
     @cached_property
@@ -455,8 +464,8 @@ class Divided:
         )
 
 
-DIVISIBLE = {"prior", "ties", "interval", "quasi"} | {
-    "level", "seed", "replicates", "min_judgments", "across_components", "progress",
+DIVISIBLE = {"prior", "ties", "interval", "quasi", "covariates"} | {
+    "level", "seed", "replicates", "min_judgments", "across_components", "reference", "progress",
 }  # fmt: skip
 """What scores of a divided query may be asked with."""
 TIES = {"bradley-terry": "half", "plackett-luce": "any-order"}
@@ -468,11 +477,11 @@ def divisible(judged: JudgedQueries, structure: Any, options: Mapping[str, Any])
     if not isinstance(structure, str) or structure not in TIES:
         return False
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if structure == "bradley-terry" else set())
-    beside = structure == "bradley-terry" and bool(judged.checks.layout.covariate_names)
+    beside = structure == "bradley-terry" and judged.checks.with_covariates(options)
     plain = options.get("ties", TIES[structure]) == TIES[structure] and not beside
     others = {name for name, value in options.items() if value is not None and name not in known}
     read = judged.kind in find_structure(structure).kinds
-    return plain and read and not others and not options.get("across_components")
+    return plain and read and not others
 
 
 def divided(

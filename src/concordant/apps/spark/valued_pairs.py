@@ -49,8 +49,23 @@ class Point:
     davidson: bool
 
 
+class Beside(Share):
+    """A share whose likelihood has coefficients beside the scores."""
+
+    def derivatives(self, point: Point, whole: bool) -> Sums:
+        """First and second derivatives at a point: ``pull`` and ``lean`` of the log-likelihood by scores and by
+        coefficients, of its negative ``border`` by both, ``corner`` by coefficients, ``degree`` on the diagonal of the
+        scores and, where ``whole``, all of these as ``cells``.
+        """
+        raise NotImplementedError
+
+    def bent(self, point: Point | None, along: Floats) -> Floats:
+        """The scores' second derivatives at a point, without one the Laplacian with weights of 1, times a vector."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
-class ValuedPairs(Share):
+class ValuedPairs(Beside):
     """The judgments of a share, added up for each pair and each value of the covariates."""
 
     graphs: Graphs
@@ -62,12 +77,12 @@ class ValuedPairs(Share):
     """Whether two items won against each other, with thresholds the strongest wins."""
 
     @classmethod
-    def of(cls, prefs: Preferences, names: tuple[str, ...] = (), seen: Outcomes | None = None) -> Self:
-        """The judgments of one query, whoever made them; with ``names`` of the covariates and the outcomes of all of
-        the query, as comparisons with thresholds.
+    def of(cls, prefs: Preferences, names: tuple[str, ...] | None = None, seen: Outcomes | None = None) -> Self:
+        """The judgments of one query, whoever made them; ``names``: of the covariates that are used, None all; with the
+        outcomes of all of the query as comparisons with thresholds.
         """
-        batch = Batch.whole(prefs)
-        graphs, mutual = _valued(batch, prefs.covariate_names) if seen is None else _graded(batch, names, seen)
+        batch, names = Batch.whole(prefs), prefs.covariate_names if names is None else names
+        graphs, mutual = _valued(batch, names) if seen is None else _graded(batch, names, seen)
         plain = isinstance(prefs, Comparisons) and not prefs.weighted and not prefs.tied
         return cls(*known_of(prefs, batch), graphs, batch.item.astype(np.int32), plain, mutual)
 
@@ -111,6 +126,18 @@ class ValuedPairs(Share):
         found = np.zeros((len(self.touched), *of_nodes.shape[1:]))
         found[self.code] = of_nodes
         return found
+
+    def derivatives(self, point: Point, whole: bool) -> Sums:
+        at, graphs = self.system(point), self.graphs
+        found = Sums(pull=self.spread(-at.slope_s), lean=-at.slope_b[0], border=self.spread(at.border))
+        found |= {"degree": self.spread(graphs.add_to_nodes(at.curve, at.curve)), "corner": at.corner[0]}
+        return Sums(found | ({"cells": self.cells(at.curve)} if whole else {}))
+
+    def bent(self, point: Point | None, along: Floats) -> Floats:
+        graphs, x = self.graphs, along[self.code]
+        curve = np.ones(len(graphs.first)) if point is None else self.system(point).curve
+        bent = curve * (x[graphs.first] - x[graphs.second])
+        return self.spread(graphs.add_to_nodes(bent, -bent))
 
     def cells(self, weight: Floats) -> Cells:
         """The Laplacian of its pairs with some weights."""
@@ -225,16 +252,13 @@ def facts_of_share(share: ValuedPairs) -> Sums:
 
 @dataclass(frozen=True, eq=False)
 class At:
-    """First and second derivatives at a point; the scores' own second ones beside the diagonal where ``whole``."""
+    """What ``Beside.derivatives`` finds at a point."""
 
     point: Point
     whole: bool
 
-    def __call__(self, share: ValuedPairs) -> Sums:
-        at, graphs = share.system(self.point), share.graphs
-        found = Sums(pull=share.spread(-at.slope_s), lean=-at.slope_b[0], border=share.spread(at.border))
-        found |= {"degree": share.spread(graphs.add_to_nodes(at.curve, at.curve)), "corner": at.corner[0]}
-        return Sums(found | ({"cells": share.cells(at.curve)} if self.whole else {}))
+    def __call__(self, share: Beside) -> Sums:
+        return share.derivatives(self.point, self.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,11 +268,8 @@ class Times:
     point: Point | None
     along: Floats
 
-    def __call__(self, share: ValuedPairs) -> Sums:
-        graphs, x = share.graphs, self.along[share.code]
-        curve = np.ones(len(graphs.first)) if self.point is None else share.system(self.point).curve
-        bent = curve * (x[graphs.first] - x[graphs.second])
-        return Sums(image=share.spread(graphs.add_to_nodes(bent, -bent)))
+    def __call__(self, share: Beside) -> Sums:
+        return Sums(image=share.bent(self.point, self.along))
 
 
 @dataclass(frozen=True, eq=False)
