@@ -187,3 +187,11 @@ def test_of_many_lists_some_are_looked_at(spark: Any, monkeypatch: pytest.Monkey
     (said,) = on_positions(judged.notes)
     some, of = (int(part.replace(",", "")) for part in said.split(" lists")[0].split(" of "))
     assert "(one list in 4 was looked at)" in said and 0.25 < some / of < 0.42 and 1000 < of < 4000
+
+
+def test_positions_that_are_no_numbers_are_refused_as_ever(spark: Any) -> None:
+    log = shown(6)
+    log["position"] = [[one] for one in log["position"]]
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark)
+    with pytest.raises(cc.InputError, match="position"):
+        ranking_of(ranked(judged, "cascade"), judged, "cascade", "none", 0.95)

@@ -21,7 +21,7 @@ def _list(score, tier, choice, order, part, level, weight, along, tilt, out, hel
     width = 0
     for k in range(sizes):
         width += order[k] + 1
-    S, dS, a = held
+    S, dS, a, total, change, back, bend = held
     begin = 0
     for k in range(sizes):
         d = order[k]
@@ -36,11 +36,10 @@ def _list(score, tier, choice, order, part, level, weight, along, tilt, out, hel
                 S[i, c] = S[i + 1, c] + a[k, i] * S[i + 1, c - 1]
                 dS[i, c] = dS[i + 1, c] + a[k, i] * dS[i + 1, c - 1] + da * S[i + 1, c - 1]
         begin += d + 1
-    total, change = np.zeros(tiers), np.zeros(tiers)
     value = 0.0
     for t in range(tiers):
         first, chosen = tier[t], choice[t]
-        end = 0
+        end, total[t], change[t] = 0, 0.0, 0.0
         for k in range(sizes):
             end += order[k] + 1
             if part[k] == part[chosen]:
@@ -55,7 +54,7 @@ def _list(score, tier, choice, order, part, level, weight, along, tilt, out, hel
     begin = 0
     for k in range(sizes):
         d = order[k]
-        back, bend = np.zeros(d + 1), np.zeros(d + 1)
+        back[: d + 1], bend[: d + 1] = 0.0, 0.0
         t = 0
         for i in range(entries):
             if t < tiers and tier[t] == i:
@@ -85,6 +84,20 @@ def _list(score, tier, choice, order, part, level, weight, along, tilt, out, hel
 
 
 @compiled
+def _scratch(start, size_start, order, first, last):  # type: ignore[no-untyped-def]
+    """Room for what ``_list`` computes of any of the lists first … last − 1."""
+    most = wide = many = deep = 0
+    for row in range(first, last):
+        width = 0
+        for d in order[size_start[row] : size_start[row + 1]]:
+            width, deep = width + d + 1, max(deep, d + 1)
+        most, wide = max(most, start[row + 1] - start[row]), max(wide, width)
+        many = max(many, size_start[row + 1] - size_start[row])
+    sums = (np.zeros((most + 1, wide)), np.zeros((most + 1, wide)), np.zeros((many, most)))
+    return (*sums, np.zeros(most), np.zeros(most), np.zeros(deep), np.zeros(deep))
+
+
+@compiled
 def tied_choices(start, score, tier_start, tier, choice, size_start, order, part, level, weight, along, tilt, first, last, value, gradient, product, spread, of_size, along_size, spread_size):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
     """Fill the log-likelihood of lists first … last − 1, its gradient, and what the information does to a vector.
 
@@ -94,13 +107,10 @@ def tied_choices(start, score, tier_start, tier, choice, size_start, order, part
     which of the list's sizes; order, part, level = log δ, tilt, of_size, along_size, spread_size (sizes of each list,):
     sizes of different parts are never available together.
     """
+    held = _scratch(start, size_start, order, first, last)
     for row in range(first, last):
         e, s = slice(start[row], start[row + 1]), slice(size_start[row], size_start[row + 1])
         t = slice(tier_start[row] + row, tier_start[row + 1] + row + 1)
-        entries, width = start[row + 1] - start[row], 0
-        for d in order[s]:
-            width += d + 1
-        held = (np.zeros((entries + 1, width)), np.zeros((entries + 1, width)), np.zeros((len(order[s]), entries)))
         out = (gradient[e], product[e], spread[e], of_size[s], along_size[s], spread_size[s])
         value[row] = _list(
             score[e], tier[t], choice[tier_start[row] : tier_start[row + 1]], order[s], part[s], level[s], weight[row],
@@ -111,14 +121,12 @@ def tied_choices(start, score, tier_start, tier, choice, size_start, order, part
 @compiled
 def tied_information(start, score, tier_start, tier, choice, size_start, order, part, level, weight, rows, block, cells):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
     """Fill the information of some lists in blocks: its entries, then its sizes, row by row; arguments as above."""
+    held = _scratch(start, size_start, order, rows[0], rows[-1] + 1)
     for place in range(len(rows)):
         row = rows[place]
         e, s = slice(start[row], start[row + 1]), slice(size_start[row], size_start[row + 1])
         t = slice(tier_start[row] + row, tier_start[row + 1] + row + 1)
-        entries, sizes, width = start[row + 1] - start[row], size_start[row + 1] - size_start[row], 0
-        for d in order[s]:
-            width += d + 1
-        held = (np.zeros((entries + 1, width)), np.zeros((entries + 1, width)), np.zeros((sizes, entries)))
+        entries, sizes = start[row + 1] - start[row], size_start[row + 1] - size_start[row]
         both = entries + sizes
         for one in range(both):
             unit = np.zeros(both)

@@ -146,7 +146,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
         iterations=steps,
         gradient=left,
         coefficients=coefficients,
-        notes=separation_note(batch, shape, prior) + said + fit_notes(terms.lists.weight, status, far),
+        notes=separation_note(batch, shape, prior) + said + ending_notes(terms.lists.weight, status, far),
         options=options | {"whole lists": True},
     )
 
@@ -299,7 +299,7 @@ def _largest(x: Floats, owner: NDArray[np.int64], graphs: int) -> Floats:
     return np.where(np.isfinite(out), out, 0.0)
 
 
-def fit_notes(weight: Floats, status: NDArray[np.int8], far: Flags) -> tuple[Note, ...]:
+def ending_notes(weight: Floats, status: NDArray[np.int8], far: Flags) -> tuple[Note, ...]:
     """Say what a reader of a fit should know; ``weight`` of its lists, ``far``: where these are too far apart."""
     notes = []
     if far.any():

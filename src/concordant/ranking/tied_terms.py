@@ -208,18 +208,21 @@ class TiedPosition:
             block = Ragged.of_sizes(both[rows] ** 2)
             cells = np.zeros(int(block.start[-1]))
             tied_information(*self._arguments(), rows, block.start, cells)
-            row, column = np.divmod(block.place, block.spread(both[rows]))
-            ends = [self._parameter(block.spread(rows), at) for at in (row, column)]
-            known = (ends[0] >= 0) & (ends[1] >= 0)
+            own, width = self._parameters(rows), both[rows]
+            begin = np.cumsum(width) - width  # of each list among the parameters
+            above = np.repeat(own, np.repeat(width, width))
+            beside = own[np.repeat(begin, width**2) + block.place % block.spread(width)]
+            known = (above >= 0) & (beside >= 0)
             shape = (self.length, self.length)
-            whole = whole + coo_array((cells[known], (ends[0][known], ends[1][known])), shape=shape).tocsr()
+            whole = whole + coo_array((cells[known], (above[known], beside[known])), shape=shape).tocsr()
         return csr_array(whole)
 
-    def _parameter(self, row: Places, at: Places) -> Places:
-        """The parameter of a place in the block of a list."""
+    def _parameters(self, rows: Places) -> Places:
+        """The parameters of some lists, one after the other: their nodes, then their sizes, −1 for no parameter."""
         terms, lists = self.terms, self.terms.lists
-        length = lists.length[row]
-        node = lists.node[np.minimum(lists.start[row] + at, len(lists.node) - 1)]
-        size = terms.at_size[np.clip(terms.own.start[row] + at - length, 0, len(terms.at_size) - 1)]
-        extra = terms.sizes.parameter[size]
-        return np.where(at < length, node, np.where(extra >= 0, terms.nodes + extra, -1))
+        entries, nodes = lists.groups.take(rows)
+        sizes, own = terms.own.take(rows)
+        extra = terms.sizes.parameter[terms.at_size[own]]
+        row = np.append(entries.owner, sizes.owner)
+        found = np.append(lists.node[nodes], np.where(extra >= 0, terms.nodes + extra, -1))
+        return np.asarray(found[np.argsort(row, kind="stable")])

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import functions as fn
+from pyspark.sql.types import NumericType, StringType
 
 from concordant.apps.spark.checking import KEYS
 from concordant.apps.spark.frames import JudgedQueries
@@ -60,7 +61,9 @@ def _with_gaps(judged: JudgedQueries) -> tuple[Note, ...]:
     """Look for lists whose positions do not run from 1 on: all of few lists, of many some."""
     columns = judged.frame.columns
     keys, one_in = [fn.col(key) for key in KEYS if key in columns], max(judged.total // LOOKED, 1)
-    if not keys or "position" not in columns:
+    read = {"position", "count"} & {*columns}
+    plain = all(isinstance(judged.frame.schema[name].dataType, NumericType | StringType) for name in read)
+    if not keys or "position" not in columns or not plain:  # others are refused when they are read
         return ()
     some = judged.frame.where(fn.pmod(fn.xxhash64(*keys), fn.lit(one_in)) == 0)
     last = fn.max(fn.expr("try_cast(position AS double)")).alias("last")

@@ -76,7 +76,7 @@ def rank(
     A task ranks its queries as ``concordant.rank`` does, so the rows are those of ``rank`` (scores to 1e-10) in no
     order. Nothing is computed yet, but queries that no task can hold, by the driver, for ``interval="auto"`` a pass
     over a log with ties or strengths that says which method ``auto`` stands for, and passes over clicks by which all of
-    a log tells how positions are examined or readers go on.
+    a log tells how positions are examined or readers go on, and a look at rankings and at lists as shown.
 
     Parameters
     ----------

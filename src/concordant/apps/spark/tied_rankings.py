@@ -34,7 +34,7 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.elimination import FAR
 from concordant.ranking.newton import fit_system
 from concordant.ranking.plackett_luce import (
-    fit_notes,
+    ending_notes,
     refuse_infinite,
     refuse_unbounded,
     tie_coefficients,
@@ -341,7 +341,7 @@ class OfLists(Known):
             joint = np.append(fit.score, level)
             refuse_unbounded(batch, joint, np.zeros(len(joint), np.int64), status)
         coefficients, said = tie_coefficients(self.sizes, level)
-        notes = (*said, *fit_notes(np.array(self.often), status, far))
+        notes = (*said, *ending_notes(np.array(self.often), status, far))
         options = {"prior": prior, "ties": "davidson", "whole lists": True}
         none = np.zeros(len(fit.score), np.int32)
         return Scores(fit.score, none, status, one + fit.iterations, fit.gradient, coefficients, notes, options)
