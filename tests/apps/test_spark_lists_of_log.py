@@ -192,6 +192,5 @@ def test_of_many_lists_some_are_looked_at(spark: Any, monkeypatch: pytest.Monkey
 def test_positions_that_are_no_numbers_are_refused_as_ever(spark: Any) -> None:
     log = shown(6)
     log["position"] = [[one] for one in log["position"]]
-    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark)
-    with pytest.raises(cc.InputError, match="position"):
-        ranking_of(ranked(judged, "cascade"), judged, "cascade", "none", 0.95)
+    with pytest.raises(cc.InputError, match=r"the column 'position' \(position\) holds values of the type array"):
+        cs.rank(spark.createDataFrame(pa.table(log)), "cascade")

@@ -203,6 +203,10 @@ class JudgedQueries:
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned, unranked=reading.get("unranked"))
         frame = raw_frame(log, checks.roles, counter.session or engine_session())
+        for field in frame.schema:
+            if isinstance(field.dataType, sparks.ArrayType | sparks.MapType | sparks.StructType):
+                of, column = field.dataType.typeName(), checks.roles[field.name]
+                raise InputError(f"{log.name}: the column {column!r} ({field.name}) holds values of the type {of}")
         told = notes_of(log, layout, given)
         files = Files.of(log, checks.roles)
         return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log, files=files)

@@ -63,7 +63,7 @@ def _with_gaps(judged: JudgedQueries) -> tuple[Note, ...]:
     keys, one_in = [fn.col(key) for key in KEYS if key in columns], max(judged.total // LOOKED, 1)
     read = {"position", "count"} & {*columns}
     plain = all(isinstance(judged.frame.schema[name].dataType, NumericType | StringType) for name in read)
-    if not keys or "position" not in columns or not plain:  # others are refused when they are read
+    if not keys or "position" not in columns or not plain:  # times, say, are refused when they are read
         return ()
     some = judged.frame.where(fn.pmod(fn.xxhash64(*keys), fn.lit(one_in)) == 0)
     last = fn.max(fn.expr("try_cast(position AS double)")).alias("last")
