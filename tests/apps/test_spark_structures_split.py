@@ -299,7 +299,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     [
         ("orders", "kemeny", {"interval": "bootstrap", "replicates": 40}),
         ("several clicks", "dependent-click", {"interval": "bootstrap", "replicates": 40}),
-        ("orders", "plackett-luce", {"ties": "davidson", "interval": "none", "prior": 1.0}),
+        ("orders", "plackett-luce", {"interval": "bootstrap", "replicates": 40, "prior": 1.0}),
     ],
 )
 def test_many_lists_of_which_few_differ(
