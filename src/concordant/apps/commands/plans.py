@@ -442,7 +442,7 @@ def _camps(options: Any) -> dict[str, Cost]:
 
     def searching(k: Known) -> float:
         pairs = 0.5 * k["clusters"] * (_power(k, 2) - k["nodes"])
-        return float(0.1 + each * (2.5 * min(1.0, k["distinct"] / 2e4) + 1e-5 * pairs + 9e-5 * k["distinct"]))
+        return float(0.1 + each * (2.9 * min(1.0, k["distinct"] / 2e4) + 1.15e-5 * pairs + 1.05e-4 * k["distinct"]))
 
     return {"numbers of camps": searching, "finding the camps": lambda k: 0.05 + 4e-6 * k["distinct"]}
 
@@ -495,7 +495,7 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
             0.1 + 6.6e-8 * k.get("programs", _programs(k) if one.features else 0)
         ),
         "fitting again": lambda k: (
-            (2 + 3 * one.refits) * (0.35 + 1.1e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
+            (2 + 3 * one.refits) * (0.4 + 1.3e-5 * k["distinct"]) if is_model(Path(one.scorer)) else 0.0
         ),
     },
 }
