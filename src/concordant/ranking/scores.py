@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -131,16 +132,18 @@ def refuse_separated(batch: Batch, links: Connectivity) -> None:
         return
     owners = np.unique(batch.owner[nodes])
     here = nodes[batch.owner[nodes] == owners[0]]
-    parts = []
-    for side, which in (("above", links.open_above), ("below", links.open_below)):
-        beyond = here[which[here]]
-        if len(beyond):
-            parts.append(f"no chain of wins limits {items_of(batch, beyond)} from {side}")
     more = f" ({len(owners) - 1:,} more queries or subsets alike)" if len(owners) > 1 else ""
     raise NoMaximumLikelihood(
-        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: {'; '.join(parts)}{more}. ",
+        f"the maximum likelihood{where(batch, int(owners[0]))} does not exist: "
+        f"{no_limits(links, here, partial(items_of, batch))}{more}. ",
         *HELP,
     )
+
+
+def no_limits(links: Connectivity, here: Ints, named: Callable[[Ints], str]) -> str:
+    """Say which of some nodes no chain of wins limits, from above or from below."""
+    sides = [(side, here[which[here]]) for side, which in (("above", links.open_above), ("below", links.open_below))]
+    return "; ".join([f"no chain of wins limits {named(beyond)} from {side}" for side, beyond in sides if len(beyond)])
 
 
 def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[Note, ...]:

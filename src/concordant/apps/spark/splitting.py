@@ -43,7 +43,7 @@ from concordant.apps.spark.shares import (
     TooMuch,
     Ways,
 )
-from concordant.errors import NoMaximumLikelihood, counted
+from concordant.errors import NoMaximumLikelihood, counted, few
 from concordant.io.engines.spark_session import parallelism
 from concordant.preferences.connectivity import Connectivity, connected
 from concordant.preferences.labels import Labels
@@ -55,7 +55,7 @@ from concordant.progress import stage
 from concordant.ranking.newton import System, fit_system
 from concordant.ranking.problem import Problem
 from concordant.ranking.ranked_lists import examined_only
-from concordant.ranking.scores import HELP, Scores, check_prior
+from concordant.ranking.scores import HELP, Scores, check_prior, no_limits
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -396,13 +396,11 @@ class Divided:
     def fitted(self, *, prior: float = 0.01, tolerance: float = 1e-10, max_iterations: int = 100) -> Fitted:
         """The scores that maximise the likelihood, as ``fit_sparse`` finds them in memory."""
         check_prior(prior)
-        apart = int(self.links.separated.sum())
-        if prior == 0 and apart:
-            raise NoMaximumLikelihood(
-                f"the maximum likelihood of {self.what} does not exist: no chain of wins limits "
-                f"{counted(apart, 'items')} on both sides. ",
-                *HELP,
-            )
+        apart = np.flatnonzero(self.links.separated)
+        if prior == 0 and len(apart):
+            whose = f" of {self.what}" if self.named else ""
+            limits = no_limits(self.links, apart, lambda nodes: few(self.items.take(nodes).to_pylist()))
+            raise NoMaximumLikelihood(f"the maximum likelihood{whose} does not exist: {limits}. ", *HELP)
         with stage("fitting scores"):
             problem = pairless(len(self.items), self.links.component, prior)
             fit = fit_system(problem, tolerance, max_iterations, lambda one: _System(one, self))
