@@ -121,7 +121,7 @@ def lists(
             place = np.minimum(place, 2) if ties else place
             said = {"rank": place, "clicked": (place == 1).astype(int), "rating": np.clip(np.round(noisy), -2, 2)}
             columns = {"query": [query] * len(some), "item": [f"i{c}" for c in some], value: said[value].tolist()}
-            columns |= {"position": [*range(1, len(some) + 1)]}
+            columns |= {"position": [at + (number % 4 == 0 and at > 2) for at in range(1, len(some) + 1)]}
             if kind == "selections":
                 clicked = np.flatnonzero(rng.random(len(some)) < 1 / (1 + np.exp(-score[some])))[:clicks]
                 columns["clicked"] = [int(place in clicked) for place in range(len(some))]
@@ -340,7 +340,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
         {
             "structure": "inverse-propensity",
-            "structure_options": {"propensities": [1.0, 0.8, 0.6, 0.5]},
+            "structure_options": {"propensities": [1.0, 0.8, 0.6, 0.5, 0.45]},
             "order": "all",
             "ridge": [0.1, 1.0],
         },
@@ -508,7 +508,8 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     divided = [str(note) for note in ours.status_["notes"] if f"divided among tasks by their {by}" in str(note)]
     assert len(divided) == len(large) and divided[0].startswith(what)
     assert all(int(note.split("(")[1].split(" slices)")[0]) > 1 for note in divided)
-    others = [note for note in ours.status_["notes"] if str(note) not in divided and "done by the dri" not in str(note)]
+    apart = ("done by the dri", "positions do not run")  # what memory says as it reads, and not in a fit
+    others = [note for note in ours.status_["notes"] if not any(one in str(note) for one in (*divided, *apart))]
     assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]
 
 

@@ -159,6 +159,10 @@ def on_positions(notes: Any) -> list[str]:
     return [str(note).partition(": in ")[2] for note in notes if "positions do not run" in str(note)]
 
 
+def far_positions(notes: Any) -> list[str]:
+    return [str(note).partition(": in ")[2] for note in notes if "are read as an order alone" in str(note)]
+
+
 @pytest.mark.parametrize("texts", [False, True])
 @pytest.mark.parametrize("column", ["query", "count", None])
 def test_positions_with_gaps_are_noted_as_in_memory(spark: Any, column: str | None, texts: bool) -> None:
@@ -174,6 +178,13 @@ def test_positions_with_gaps_are_noted_as_in_memory(spark: Any, column: str | No
         and expected[0].startswith(("20 of 60", "30 of 90"))
     )
     assert settled(judged) is judged
+    far = {
+        **kept,
+        "position": [type(p)(int(p) + 1000 * (int(s) == 0)) for p, s in zip(kept["position"], kept["session"])],
+    }
+    judged = settled(JudgedQueries.of(spark.createDataFrame(pa.table(far)), spark))
+    assert on_positions(judged.notes) == on_positions(cc.read(far).notes) != expected
+    assert len(far_positions(judged.notes)) == 1 and far_positions(judged.notes) == far_positions(cc.read(far).notes)
     whole = {
         **kept,
         "position": [int(p) - (s % 3 == 0) for p, s in zip(kept["position"], kept["session"], strict=True)],

@@ -47,7 +47,7 @@ def drawn(kind: str, number: int, items: int = 9, rows: int = 60) -> Log:
         for place, (item, value) in enumerate(zip(held.tolist(), _said(rng, kind, len(held)), strict=True)):
             columns = {"query": "large", [*log][1]: judgment, "item": f"i{item}", named: value}
             if kind in ("selections", "several clicks"):
-                columns["position"] = place + 1
+                columns["position"] = place + 1 + 2 * (judgment % 3 == 0 and place > 0)  # some lists have gaps
             for name, one in columns.items():
                 log.setdefault(name, []).append(one)
     return log

@@ -17,9 +17,11 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from concordant import Preferences
+from concordant import Preferences, rank
 from concordant.errors import InputError, UsageError
 from concordant.io.read import read, read_log
+from concordant.preferences.preferences import Lists
+from concordant.preferences.ragged import shown_at
 
 ENGINES = ("duckdb", "memory")
 AB = Preferences.from_comparisons(["a", "a", "b"], ["b", "b", "a"])
@@ -223,7 +225,8 @@ def test_selections_are_ordered_by_position(tmp_path: Path, engine: str) -> None
     path = write(tmp_path / "log.csv", ["query", "session", "position", "item", "clicked"], SHOWN)
     prefs = read(path, engine=engine)
     assert prefs.kind == "selections"
-    assert lists(prefs) == {("q", ("a", 0.0), ("b", 1.0)): 2, ("r", ("b", 0.0), ("a", 0.0)): 1}
+    second = ("q", ("a", -8.0), ("b", 1.0))  # whose items stand at 9 and 10
+    assert lists(prefs) == {("q", ("a", 0.0), ("b", 1.0)): 1, second: 1, ("r", ("b", 0.0), ("a", 0.0)): 1}
     columns = [list(column) for column in zip(*SHOWN, strict=True)]
     assert prefs == Preferences.from_selections(*columns)
 
@@ -553,8 +556,8 @@ def test_memory_limit_and_threads(tmp_path: Path) -> None:
     assert len(small) == 200_000
 
 
-def test_positions_with_gaps_are_said_to_be_an_order_alone() -> None:
-    """An item shown alone at position 3 is read as the first of its list, and nobody is to believe otherwise."""
+def test_positions_with_gaps_are_read_as_they_are_given_and_said() -> None:
+    """An item shown alone at position 3 stands there, for who reads positions; everything else reads an order."""
     log = {
         "session": [1, 1, 2, 3, 3, 3, 4, 4],
         "position": [1, 2, 3, 2, 1, 3, 2, 5],
@@ -562,11 +565,21 @@ def test_positions_with_gaps_are_said_to_be_an_order_alone() -> None:
         "clicked": [0, 1, 1, 0, 1, 0, 0, 1],
     }
     prefs = read(log)
-    (note,) = [note for note in prefs.notes if getattr(note, "code", "") == "positions as an order"]
+    (note,) = [note for note in prefs.notes if getattr(note, "code", "") == "positions as given"]
     assert (note.numbers["lists"], note.numbers["of"]) == (2, 4) and "in 2 of 4 lists positions do not run" in note
+    assert isinstance(prefs, Lists)
+    shown = [(1 + at).tolist() for at in np.split(shown_at(prefs.lists, prefs.list_value), prefs.list_start[1:-1])]
+    assert sorted(map(list, shown)) == [[1, 2], [1, 2, 3], [2, 5], [3]]
     whole = {**log, "position": [1, 2, 1, 2, 1, 3, 1, 2]}
-    assert not [note for note in read(whole).notes if getattr(note, "code", "") == "positions as an order"]
-    assert read(whole) == prefs  # what is read is the order
+    assert not [note for note in read(whole).notes if getattr(note, "code", "").startswith("positions as")]
+    assert read(whole) != prefs
+    scores = [rank(one, "cascade").to_arrow()["score"].to_pylist() for one in (read(whole), prefs)]
+    assert scores[0] == scores[1]  # the order alone
+    far = {**log, "position": [1, 2, 1001, 2, 1, 3, 2, 5]}
+    (given, alone) = (note for note in read(far).notes if getattr(note, "code", "").startswith("positions as"))
+    assert (given.numbers["lists"], alone.numbers["lists"], alone.code) == (1, 1, "positions as an order")
+    assert "in 1 of 4 lists positions have gaps and go beyond 1,000: they are read as an order alone" in alone
+    assert read(far) == read({**log, "position": [1, 2, 1, 2, 1, 3, 2, 5]})
     columns = [log[name] for name in ("session", "position", "item", "clicked")]
     (same,) = Preferences.from_selections(None, *columns).notes
     assert str(note).endswith(f": {same}") and same.startswith("in 2 of 4 lists")

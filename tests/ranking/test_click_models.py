@@ -52,6 +52,87 @@ def test_position_based_is_the_maximum_that_brute_force_finds():
     assert np.exp(best.x[2:]) == pytest.approx(STRUCTURES["position-based"](Batch.whole(prefs)).value, abs=1e-5)
 
 
+def with_gaps(seed, sessions=400):
+    """Lists of three of six items at three of the positions 2, 3, 5 and 8, columns (sessions, 3), with clicks."""
+    draw = np.random.default_rng(seed)
+    lists = np.array([draw.permutation(6)[:3] for _ in range(sessions)])
+    at = np.sort([draw.permutation([2, 3, 5, 8])[:3] for _ in range(sessions)], axis=1)
+    theta = np.array([np.nan, np.nan, 1.0, 0.7, np.nan, 0.5, np.nan, np.nan, 0.3])
+    return lists, at, draw.random(lists.shape) < np.linspace(0.2, 0.8, 6)[lists] * theta[at]
+
+
+def log_at(lists, at, clicks):
+    session = np.repeat(np.arange(len(lists)), lists.shape[1])
+    return Preferences.from_selections(None, session, at.ravel(), lists.ravel(), clicks.ravel().astype(int))
+
+
+def test_positions_are_those_that_the_log_gives():
+    """Of entries that stand anywhere the maximum is that of the counts by item and position, by brute force."""
+    lists, at, clicks = with_gaps(3)
+    prefs = log_at(lists, at, clicks)
+    place = np.searchsorted([2, 3, 5, 8], at)
+
+    def loss(z):
+        p = np.exp(np.append(0.0, z[:3])[place] + z[3:][lists])
+        return 1e9 if (p >= 1).any() else -np.where(clicks, np.log(p), np.log1p(-p)).sum() + 0.005 * (z[:3] ** 2).sum()
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 40000, "maxfev": 40000}
+    best = minimize(loss, np.r_[-0.3, -0.7, -1.2, np.full(6, -1.0)], method="Nelder-Mead", options=options)
+    found = cc.click_positions(prefs).to_pydict()
+    assert found["position"] == [2, 3, 5, 8] and found["shown"] == [np.sum(at == one) for one in (2, 3, 5, 8)]
+    assert found["clicks"] == [np.sum(clicks[at == one]) for one in (2, 3, 5, 8)]
+    assert found["examination"] == pytest.approx([1.0, *np.exp(best.x[:3])], abs=1e-5)
+    assert np.exp(best.x[3:]) == pytest.approx(STRUCTURES["position-based"](Batch.whole(prefs)).value, abs=1e-5)
+    said = cc.rank(prefs, "position-based").notes[-1]
+    assert said.startswith("position-based: positions 2, 3, 5, 8 are examined as 1, 0.")
+
+
+@pytest.mark.parametrize("structure", ["position-based", "dependent-click", "inverse-propensity"])
+def test_which_positions_are_used_decides_and_not_their_numbers(structure):
+    """Each position has a parameter of its own, so 2, 3, 5, 8 are as good as 1, 2, 3, 4 and other than an order."""
+    lists, at, clicks = with_gaps(5)
+    known = np.array([0, 0, 1, 2, 0, 3, 0, 0, 4])
+    one, other = log_at(lists, at, clicks), log_at(lists, known[at], clicks)
+    scores = [STRUCTURES[structure](Batch.whole(log)).value for log in (one, other)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-9)
+    order = log_at(lists, np.tile([1, 2, 3], (len(lists), 1)), clicks)
+    assert np.abs(STRUCTURES[structure](Batch.whole(order)).value - scores[0]).max() > 1e-3
+    if structure == "inverse-propensity":
+        return
+    tables = [cc.click_positions(log, structure).drop(["position"]) for log in (one, other)]
+    for name in tables[0].column_names:
+        np.testing.assert_allclose(tables[0][name], tables[1][name], rtol=0, atol=1e-8)
+    assert usual_clicks(one) == usual_clicks(other)
+
+
+def test_propensities_are_needed_where_the_log_has_items():
+    prefs = log_at(*with_gaps(7))
+    given = [np.nan, 1.0, 0.7, np.nan, 0.5, np.nan, np.nan, 0.3]
+    whole = [0.9 if np.isnan(one) else one for one in given]
+    found = [inverse_propensity(Batch.whole(prefs), propensities=one).value.tolist() for one in (given, whole)]
+    assert found[0] == found[1]
+    with pytest.raises(cc.UsageError, match="there is no propensity of 2 positions at which the log has items: 3, 8"):
+        inverse_propensity(Batch.whole(prefs), propensities=[1, 1, np.nan, 1, 1, 1, 1, np.nan])
+
+
+def test_positions_come_back_from_a_store_and_its_export(tmp_path):
+    lists, at, clicks = with_gaps(8, 50)
+    at[0] = [998, 999, 1000]  # which is far but no further
+    at[1] = [1, 2, 1001]  # where an order is all that is read
+    rows = zip(np.repeat(np.arange(50), 3), at.ravel(), lists.ravel(), clicks.ravel().astype(int), strict=True)
+    log = tmp_path / "log.csv"
+    log.write_text("session,position,item,clicked\n" + "".join(f"{s},{p},i{i},{c}\n" for s, p, i, c in rows))
+    prefs = cc.read(log)
+    store = cc.Store(tmp_path / "s")
+    store.ingest(log)
+    assert cc.read(tmp_path / "s") == prefs
+    store.export(tmp_path / "back.csv")
+    assert cc.read(tmp_path / "back.csv") == prefs
+    table = cc.click_positions(prefs).to_pydict()
+    assert table["position"] == [1, 2, 3, 5, 8, 998, 999, 1000]
+    assert sum(table["clicks"]) == clicks.sum() and table["shown"][-3:] == [1, 1, 1]
+
+
 def test_errors_of_examination_and_attraction_are_those_of_the_whole_information():
     prefs, _ = drawn(2, 4, 3, 60, np.array([1.0, 0.6, 0.4]), 1)
     batch, found = Batch.whole(prefs), examination(prefs)

@@ -54,8 +54,8 @@ class Checked:
     """Whether no judgment is left."""
     shared: bool = False
     """Whether outcomes are shares of a win."""
-    gaps: int = 0
-    """Lists as shown whose positions do not run from 1 on without gaps."""
+    gaps: tuple[int, int] = (0, 0)
+    """Lists as shown whose positions have gaps, and such of which they are an order alone, for they go far."""
 
 
 def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:

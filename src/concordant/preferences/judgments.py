@@ -73,14 +73,14 @@ def clean_comparisons(
 
 def clean_lists(
     kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all"
-) -> tuple[Clean, int]:
+) -> tuple[Clean, tuple[int, int]]:
     """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list.
 
-    The second: how many lists as shown have gaps in their positions.
+    The second: how many lists as shown have gaps in their positions, and of how many these are an order alone.
     """
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):
-        return None, 0
+        return None, (0, 0)
     there = [role for role in keys if role in columns]
     lists, rows = gather(columns, there, [role for role in entries if role in columns])
     checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)

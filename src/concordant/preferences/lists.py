@@ -293,29 +293,57 @@ def _finished(
             arguments[role] = arguments[role].filter(pa.array(chosen))
     arguments |= {"offsets": offsets, "item": item, "value": values[entries]}
     arguments["count"] = often = times(lists.times, number_of, chosen)[chosen]
-    gaps = 0
+    gaps = far = 0
     if place is not None:
-        gaps = int(often[place[entries[offsets[1:] - 1]] != length[chosen]].sum())
-    return Checked(arguments, seen.lists, not chosen.any(), gaps=gaps)
+        arguments["value"], gap, alone = at_positions(Ragged(offsets), values[entries] > 0, place[entries])
+        gaps, far = int(often[gap & ~alone].sum()), int(often[alone].sum())
+    return Checked(arguments, seen.lists, not chosen.any(), gaps=(gaps, far))
 
 
-def order_alone(lists: int, of: int, log: str = "", *, one_in: int = 1) -> tuple[Note, ...]:
-    """Say of how many lists as shown the positions do not run from 1 on, where there are any: they are an order alone.
+FAR = 1000
+"""Positions up to which lists with gaps are read as they were given; further ones are hardly where readers look."""
+
+
+def at_positions(
+    lists: Ragged, clicked: NDArray[np.bool_], position: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the values of the entries of lists as shown, which say clicks and positions, and the lists with gaps.
+
+    The last: the lists of which the order of the positions is all that counts.
+
+    An entry before which g positions hold nothing of the log has 1 + g where it was clicked and −g where not; of a list
+    that has gaps and goes beyond ``FAR`` there is none. ``shown_at`` reads them.
+    """
+    gap = np.diff(position, prepend=0) - 1
+    gap[lists.first] = position[lists.first] - 1
+    last = position[lists.start[1:] - 1]
+    gaps = last != lists.sizes
+    alone = gaps & (last > FAR)
+    gap[lists.spread(alone)] = 0
+    return np.where(clicked, 1 + gap, -gap).astype(np.float64), gaps, alone
+
+
+def said_of_positions(gaps: int, far: int, of: int, log: str = "", *, one_in: int = 1) -> tuple[Note, ...]:
+    """Say of how many lists as shown the positions have gaps, and of how many they are an order alone; where any are.
 
     ``one_in``: of how many lists one was looked at.
 
-    >>> order_alone(1, 3)[0][:43], order_alone(0, 3)
-    ('in 1 of 3 lists positions do not run from 1', ())
+    >>> [note[:36] for note in said_of_positions(1, 2, 3)], said_of_positions(0, 0, 3)
+    (['in 1 of 3 lists positions do not run', 'in 2 of 3 lists positions have gaps '], ())
     """
-    if not lists:
-        return ()
-    text = (
-        "{lists:,} of {of:lists} positions do not run from 1 on without gaps: they are read as an order alone, and an "
+    given = (
+        "{lists:,} of {of:lists} positions do not run from 1 on without gaps: position-based, inverse-propensity and "
+        "dependent-click take them as they are given, everything else as an order"
+    )
+    alone = (
+        "{lists:,} of {of:lists} positions have gaps and go beyond {far:,}: they are read as an order alone, and an "
         "item counts as shown at its place in the list"
     )
     looked = " (one list in {one_in:,} was looked at)" if one_in > 1 else ""
-    text = ("{log}: in " if log else "in ") + text + looked
-    return (Note("positions as an order", text, log=log, lists=lists, of=of, one_in=one_in),)
+    start, more = "{log}: in " if log else "in ", dict[str, Any](log=log, of=of, one_in=one_in)
+    notes = [Note("positions as given", start + given + looked, lists=gaps, **more)] if gaps else []
+    notes += [Note("positions as an order", start + alone + looked, lists=far, far=FAR, **more)] if far else []
+    return tuple(notes)
 
 
 def _labels(codes: NDArray[np.int64], names: pa.Array) -> pa.Array:

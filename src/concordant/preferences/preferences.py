@@ -21,8 +21,8 @@ from concordant.preferences.counted import APART, Counted, crossed_said, declare
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
-from concordant.preferences.lists import order_alone
-from concordant.preferences.ragged import Ragged, canonical_lists
+from concordant.preferences.lists import said_of_positions
+from concordant.preferences.ragged import Ragged, canonical_lists, shown_at
 from concordant.preferences.sampling import deal, label_keys
 
 Ints = NDArray[np.int32]
@@ -373,7 +373,8 @@ class Lists(Preferences):
     list_item: Ints
     """Item codes."""
     list_value: Floats
-    """Tier (orders, 1 = best), clicked or chosen (selections, choices), rating."""
+    """Tier (orders, 1 = best), 1 or 0 for chosen or not (choices), rating; of selections above 0 where it was clicked:
+    1 or 0, and after g positions that hold nothing of the log 1 + g or −g (``ragged.shown_at``)."""
 
     item_columns: ClassVar[tuple[str, ...]] = ("list_item",)
 
@@ -381,6 +382,11 @@ class Lists(Preferences):
     def lists(self) -> Ragged:
         """The entries of each judgment."""
         return Ragged(self.list_start)
+
+    @cached_property
+    def last_position(self) -> int:
+        """The last position at which lists as shown have anything; 1 of other kinds."""
+        return 1 + int(shown_at(self.lists, self.list_value).max(initial=0)) if self.kind == "selections" else 1
 
     @property
     def work(self) -> Floats:
@@ -552,7 +558,7 @@ def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], click
     if not clean:
         return Preferences()
     made = counted_lists(**clean)
-    return replace(made, told=order_alone(gaps, len(made)))
+    return replace(made, told=said_of_positions(*gaps, len(made)))
 
 
 def keep(prefs: Preferences, rows: NDArray[np.intp], count: Integers, declared: NDArray[np.int64]) -> Preferences:

@@ -249,6 +249,16 @@ def _equal_lists(
     return chosen[sorter], total[sorter]
 
 
+def shown_at(lists: Ragged, value: Floats) -> NDArray[np.int64]:
+    """The positions, from 0, of the entries of lists as shown, by their values (``lists.at_positions``)."""
+    place = lists.place
+    gap = np.where(value > 0, value - 1.0, -value).astype(np.int64)
+    if not gap.any():
+        return place
+    total = np.cumsum(gap)
+    return place + total - lists.spread((total - gap)[lists.first])
+
+
 def affordable(kind: str, lists: Ragged) -> None:
     """Lists are read as pairs only while these fit into memory."""
     length = lists.sizes.astype(float)

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from concordant.errors import Setting, UsageError, did_you_mean
+from concordant.errors import Setting, UsageError, counted, did_you_mean, few
 from concordant.preferences.connectivity import Connectivity, by_size
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Ragged, shown_at
 from concordant.preferences.status import Status
 from concordant.ranking.dependent_clicks import GoingOn, going_on
-from concordant.ranking.ranked_lists import all_linked, once, pooled, rates_of, several_clicks, tell
+from concordant.ranking.ranked_lists import all_linked, once, pooled, positions_of, rates_of, several_clicks, tell
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -49,30 +49,25 @@ class Cells:
     start: Ints
     """Cells of node i are start[i]:start[i + 1]."""
     place: Ints
-    """From 0."""
+    """The position, from 0."""
     shown: Floats
     clicked: Floats
     places: int
-    """Length of the longest list of the log."""
+    """The last position of the log."""
 
     @classmethod
     def of(cls, batch: Batch) -> Cells:
         """Count the entries of the lists of a batch."""
         prefs, nodes = batch.prefs, len(batch.item)
-        places = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
+        places = positions_of(prefs)
         found: list[tuple[Ints, Floats, Floats]] = []
         for begin in range(0, len(batch.judgment) if isinstance(prefs, Lists) else 0, LISTS):
             assert isinstance(prefs, Lists)
             part = slice(begin, begin + LISTS)
             lists, entries = prefs.lists.take(batch.judgment[part])
             node = batch.node_of(lists.spread(batch.graph[part]), prefs.list_item[entries])
-            found.append(
-                _counted(
-                    node * places + lists.place,
-                    lists.spread(batch.multiplicity[part]).astype(np.float64),
-                    prefs.list_value[entries] > 0,
-                )
-            )
+            times, value = lists.spread(batch.multiplicity[part]).astype(np.float64), prefs.list_value[entries]
+            found.append(_counted(node * places + shown_at(lists, value), times, value > 0))
         key, shown, clicked = (np.concatenate([np.zeros(0), *(one[at] for one in found)]) for at in range(3))
         key = key.astype(np.int64)
         if len(found) > 1:
@@ -119,7 +114,8 @@ class Examination:
     covariance: Floats
     """Of the logarithms: inverse observed information, the attractions profiled out."""
     component: Ints
-    """Component of each position in the graph of positions and clicked items, 0 that of position 1."""
+    """Component of each position in the graph of positions and clicked items, 0 that of the first at which the log
+    has anything; −1 where it has nothing."""
     status: Status
     iterations: int
     gradient: float
@@ -128,8 +124,8 @@ class Examination:
 
     @property
     def value(self) -> Floats:
-        """θ."""
-        return np.asarray(np.exp(self.log), np.float64)
+        """θ; NaN at positions at which the log has nothing."""
+        return np.where(self.component < 0, np.nan, np.exp(self.log))
 
     @property
     def error(self) -> Floats:
@@ -139,11 +135,15 @@ class Examination:
     @property
     def notes(self) -> tuple[Note, ...]:
         """Say the examinations and, where items do not change places between some positions, which."""
-        parts = int(self.component.max()) + 1
-        listed = ", ".join(f"{one:.3g}" for one in self.value[:SAID]) + (", …" if len(self.log) > SAID else "")
+        parts, there = int(self.component.max()) + 1, np.flatnonzero(self.component >= 0)
+        more = ", …" if len(there) > SAID else ""
+        listed = ", ".join(f"{one:.3g}" for one in self.value[there[:SAID]]) + more
         if parts == 1:
-            text = "position-based: positions are examined as {listed}, the first being 1"
-            return (Note("examination", text, listed=listed),)
+            which = "positions are"
+            if len(there) < len(self.log):
+                which = f"positions {', '.join(str(at + 1) for at in there[:SAID])}{more} are"
+            text = "position-based: {which} examined as {listed}, the first being 1"
+            return (Note("examination", text, which=which, listed=listed),)
         text = (
             "position-based: no clicked item moves between positions {groups}, so nobody can tell how these compare: "
             "scores hold within each of these groups, as shares of the examination of its first position ({listed})"
@@ -163,6 +163,7 @@ def examination(prefs: Preferences) -> Examination:
 
 def fitted(cells: Cells) -> Examination:
     """Maximise the position-based likelihood Σ c log θa + (n − c) log(1 − θa) over all cells."""
+    there = cells.at_places(cells.shown) > 0
     cells = clicked_only(cells)
     v: list[Floats] = []
 
@@ -171,7 +172,7 @@ def fitted(cells: Cells) -> Examination:
         v[:] = [last]
         return found
 
-    return explored(at, numbered(_linked(cells)))
+    return explored(at, numbered(_linked(cells), there))
 
 
 def clicked_only(cells: Cells) -> Cells:
@@ -216,7 +217,8 @@ def explored(at: Callable[[Floats], Slopes], component: Ints) -> Examination:
     expectation–maximisation creeps to.
     """
     places = len(component)
-    free = np.setdiff1d(np.arange(places), np.unique(component, return_index=True)[1])
+    known = np.flatnonzero(component >= 0)
+    free = np.setdiff1d(known, known[np.unique(component[known], return_index=True)[1]])
     u = np.zeros(places)
     here, step = at(u), np.inf
     for iteration in range(STEPS):  # noqa: B007
@@ -261,10 +263,13 @@ def linked_positions(cells: Cells) -> Ints:
     return _linked(clicked_only(cells))
 
 
-def numbered(linked: Ints) -> Ints:
-    """Number the components of positions, 0 that of the first."""
-    _, first, inverse = np.unique(linked, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[inverse], np.int64)
+def numbered(linked: Ints, there: NDArray[np.bool_]) -> Ints:
+    """Number the components of positions, 0 that of the first; −1 where nothing is ``there``, but that is nowhere."""
+    there = there if there.any() else np.ones(len(linked), bool)
+    found = np.full(len(linked), -1, np.int64)
+    _, first, inverse = np.unique(linked[there], return_index=True, return_inverse=True)
+    found[there] = np.argsort(np.argsort(first))[inverse]
+    return found
 
 
 def _settled(cells: Cells, u: Floats, v: Floats) -> Floats:
@@ -302,7 +307,7 @@ def position_based(batch: Batch) -> Scores:
     θ, how often a position is examined, is one for all queries and estimated from the whole log; a is an item's chance
     of a click at the first position. The log identifies them where items change positions: θ is 1 at the first position
     of each connected component of positions and clicked items, and items of different components cannot be compared.
-    The place in the list as shown is the position. An item of which nothing is known has the query's pooled rate.
+    Positions are those that the log gives. An item of which nothing is known has the query's pooled rate.
 
     Errors: UsageError for anything but selections.
 
@@ -396,17 +401,18 @@ def weighted_clicks(
     """Return what ``inverse_propensity`` does, given cells and what finds how often positions are examined."""
     if isinstance(clip, bool) or not isinstance(clip, int | float | np.number) or not 0 < clip <= 1:
         raise UsageError(f"clip is the least propensity, a number in (0, 1], not {clip!r}")
-    chance = _propensities(find, propensities, cells.places)
+    chance = _propensities(find, propensities, cells)
     shown = cells.nodes.sums(cells.shown)
     total = cells.nodes.sums(cells.clicked / np.maximum(chance[cells.place], clip))
     given = {"propensities": propensities, "clip": clip}
     return replace(rates_of(batch, "inverse-propensity", total, shown), options=given)
 
 
-def _propensities(find: Callable[[], Examination], given: Sequence[float] | None, places: int) -> Floats:
+def _propensities(find: Callable[[], Examination], given: Sequence[float] | None, cells: Cells) -> Floats:
+    places = cells.places
     if given is None:
         found = find()
-        if found.component.any():
+        if (found.component > 0).any():
             raise UsageError(
                 "the log does not say how often its positions are examined, for no clicked item moves between some of "
                 "them; give ",
@@ -417,10 +423,15 @@ def _propensities(find: Callable[[], Examination], given: Sequence[float] | None
         chance = np.asarray(given, np.float64)
     except (TypeError, ValueError):
         chance = np.zeros(0)
-    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1)).all():
+    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1) | np.isnan(chance)).all():
         raise UsageError(f"propensities are numbers in (0, 1], one for each of the {places:,} positions, not {given!r}")
     if len(chance) < places:
         raise UsageError(f"there are {len(chance):,} propensities and {places:,} positions; give one for each position")
+    if np.isnan(none := chance[cells.place]).any():
+        at = (np.unique(cells.place[np.isnan(none)]) + 1).tolist()
+        raise UsageError(
+            f"there is no propensity of {counted(len(at), 'positions')} at which the log has items: {few(at)}"
+        )
     return chance
 
 
@@ -464,7 +475,7 @@ def likelier(found: Examination, other: Callable[[], GoingOn]) -> str:
 
     Who reads by dependent clicks is asked of ``other`` only where positions are known.
     """
-    sure = not found.component.any() and np.sqrt(np.diag(found.covariance)).max() < SURE
+    sure = not (found.component > 0).any() and np.sqrt(np.diag(found.covariance)).max() < SURE
     return "position-based" if sure and found.likelihood >= other().likelihood else "dependent-click"
 
 
@@ -487,9 +498,10 @@ class KnownClicks:
 def click_positions(prefs: Preferences, structure: str = "position-based") -> pa.Table:
     """Return what a model of clicks says of positions.
 
-    Columns: position, shown, clicks; of 'position-based' examination, standard_error and component (0 that of the first
-    position; each has its own scale); of 'dependent-click' continuation λ, the chance that a reader goes on after a
-    click there (NaN where no click has anything below it), and standard_error.
+    Columns: position (those at which the log has anything), shown, clicks; of 'position-based' examination,
+    standard_error and component (0 that of the first position; each has its own scale); of 'dependent-click'
+    continuation λ, the chance that a reader goes on after a click there (NaN where no click has anything below it),
+    and standard_error.
 
     Errors: UsageError for other structures and for anything but selections.
 
@@ -503,11 +515,12 @@ def click_positions(prefs: Preferences, structure: str = "position-based") -> pa
         raise UsageError(f"{structure!r} says nothing of positions; {did_you_mean(str(structure), OF_POSITIONS)}")
     cells = Cells.of(Batch.whole(prefs))
     shown, clicks = cells.at_places(cells.shown), cells.at_places(cells.clicked)
+    some = shown > 0
     found: dict[str, Any] = {"position": np.arange(1, cells.places + 1), "shown": shown, "clicks": clicks}
     if structure == "position-based":
         fit = examination(prefs)
-        return pa.table(
-            found | {"examination": fit.value, "standard_error": fit.error, "component": fit.component.astype(np.int64)}
-        )
-    on = going_on(prefs)
-    return pa.table(found | {"continuation": on.value, "standard_error": on.error})
+        found |= {"examination": fit.value, "standard_error": fit.error, "component": fit.component.astype(np.int64)}
+    else:
+        on = going_on(prefs)
+        found |= {"continuation": on.value, "standard_error": on.error}
+    return pa.table({name: column[some] for name, column in found.items()})

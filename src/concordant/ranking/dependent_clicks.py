@@ -14,9 +14,9 @@ from scipy.special import xlog1py, xlogy
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Lists, Preferences
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Ragged, shown_at
 from concordant.preferences.status import Status
-from concordant.ranking.ranked_lists import all_linked, examinations, once, rates_of, seen
+from concordant.ranking.ranked_lists import all_linked, examinations, once, positions_of, rates_of, seen
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -65,19 +65,20 @@ class Left:
         prefs = batch.prefs
         if not isinstance(prefs, Lists):
             return cls(nodes, clicks, sure, Ragged(np.zeros(1, np.int64)), nothing, np.zeros(0), nothing, np.zeros(1))
-        places = int(prefs.lists.sizes.max(initial=1))
         lists, node, value = batch.entries(prefs)
+        place = shown_at(lists, value)
+        places = positions_of(prefs)
         clicked = np.flatnonzero(value > 0)
         last = np.full(len(lists), -1, np.int64)
         last[lists.owner[clicked]] = clicked  # of several the last stays
         more = clicked[clicked < last[lists.owner[clicked]]]
         times = batch.multiplicity.astype(np.float64)
-        went_on = np.asarray(np.bincount(lists.place[more], times[lists.owner[more]], places), np.float64)
+        went_on = np.asarray(np.bincount(place[more], times[lists.owner[more]], places), np.float64)
         below = np.flatnonzero(~seen(lists, value))
         owner = lists.owner[below]
         left = Ragged.runs(owner)
         of = owner[left.first]
-        return cls(nodes, clicks, sure, left, node[below], times[of], lists.place[last[of]], went_on)
+        return cls(nodes, clicks, sure, left, node[below], times[of], place[last[of]], went_on)
 
     @property
     def last(self) -> Floats:

@@ -315,7 +315,12 @@ def several_clicks(prefs: Preferences) -> int:
     """How many lists as shown have more than one click."""
     if not isinstance(prefs, Lists) or prefs.kind != "selections":
         return 0
-    return int(prefs.count[prefs.lists.sums(prefs.list_value) > 1].sum(dtype=np.int64))
+    return int(prefs.count[prefs.lists.sums((prefs.list_value > 0).astype(np.float64)) > 1].sum(dtype=np.int64))
+
+
+def positions_of(prefs: Preferences) -> int:
+    """The last position at which lists as shown have anything; 1 of none."""
+    return prefs.last_position if isinstance(prefs, Lists) else 1
 
 
 def all_linked(seen: NDArray[np.bool_], component: NDArray[np.int32] | None = None) -> Connectivity:

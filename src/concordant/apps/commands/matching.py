@@ -24,6 +24,7 @@ from concordant.io.read import layout_of
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.labels import Labels, look_alike
 from concordant.preferences.layouts import ALIASES, plain
+from concordant.preferences.lists import FAR
 from concordant.preferences.values import INFINITE, MISSING, NULL_BYTE, labels, numbers
 from concordant.record import telling
 
@@ -123,8 +124,9 @@ PROPENSITIES = ("propensity", "propensities", "examination", "theta", "θ")
 def read_propensities(source: str) -> list[float]:
     """Read how often each position is examined, the first 1: columns position and propensity, in any order of rows.
 
-    Errors (InputError): a column that is not there; positions that are not 1, 2, …, each once; numbers that are no
-    propensities; what ``rank --positions`` wrote of positions that the log could not compare.
+    NaN of a position that the file leaves out. Errors (InputError): a column that is not there; positions that are not
+    integers from 1 on, each once, or leave gaps and go far; numbers that are no propensities; what ``rank --positions``
+    wrote of positions that the log could not compare.
     """
     log = with_columns(locate(source, many=False))
     named = {
@@ -156,12 +158,13 @@ def read_propensities(source: str) -> list[float]:
             "propensities; show some lists in another order, for instance shuffled"
         )
     sorter = np.argsort(position, kind="stable")
-    wrong = np.flatnonzero(position[sorter] != np.arange(1, len(position) + 1))
-    if len(wrong):
-        at = position[sorter][wrong[0]]
-        twice = bool(wrong[0]) and at == position[sorter][wrong[0] - 1]
-        said = "stands twice" if twice else f"comes where {wrong[0] + 1} should"
-        raise InputError(f"{log.name}: positions are 1, 2, 3, … without a gap, each in one row; {at:g} {said}")
+    ordered = position[sorter]
+    wrong = np.flatnonzero((np.diff(ordered, prepend=0.0) <= 0) | (ordered != np.floor(ordered)))
+    if len(wrong) or ordered[-1] > max(FAR, len(ordered)):
+        at = ordered[wrong[0]] if len(wrong) else ordered[-1]
+        again = bool(len(wrong) and wrong[0]) and at == ordered[wrong[0] - 1]
+        said = "stands twice" if again else "is none" if len(wrong) else f"comes where there are {len(ordered):,}"
+        raise InputError(f"{log.name}: positions are 1, 2, 3, …, each in one row; {at:g} {said}")
     outside = np.flatnonzero(~((propensity > 0) & (propensity <= 1)))
     if len(outside):
         raise InputError(
@@ -169,7 +172,9 @@ def read_propensities(source: str) -> list[float]:
             f"{propensity[outside[0]]:g} of position {position[outside[0]]:g}); divide them by the greatest where only "
             "their ratios are known"
         )
-    return [float(each) for each in propensity[sorter]]
+    found_at = np.full(int(ordered[-1]), np.nan)
+    found_at[ordered.astype(np.int64) - 1] = propensity[sorter]
+    return [float(each) for each in found_at]
 
 
 def holds_judgments(source: str, asked: Mapping[str, Any], label: str | None) -> bool:

@@ -71,7 +71,7 @@ from concordant.ranking.dependent_clicks import (
     rates_at,
     trials_at,
 )
-from concordant.ranking.ranked_lists import all_linked, examinations, rates_of, several_clicks, touches
+from concordant.ranking.ranked_lists import all_linked, examinations, positions_of, rates_of, several_clicks, touches
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -127,7 +127,7 @@ def needs_below(structure: Any, judged: JudgedQueries) -> bool:
 # -- in a task -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Counting:
-    """Lists with several clicks, those with more below the last one, and the longest, of parts of the judgments."""
+    """Lists with several clicks, those with more below the last one, and the last position, of parts of judgments."""
 
     parts: tuple[Which, ...]
 
@@ -135,8 +135,8 @@ class _Counting:
         found = Sums(entries=len(held.prefs.list_item) if isinstance(held.prefs, Lists) else 0)
         for which in self.parts:
             prefs = held.part(which)
-            longest = int(prefs.lists.sizes.max(initial=1)) if isinstance(prefs, Lists) else 1
-            own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=Most(longest))
+            last = Most(positions_of(prefs))
+            own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=last)
             if held.slice is not None:
                 batch = Batch.whole(prefs)
                 clicks, examined = examinations(batch)
@@ -155,6 +155,8 @@ class _Clicked:
     left: dict[Which, Left]
     cells: dict[Which, Cells]
     """Of items that were clicked; of a slice of all."""
+    shown: dict[Which, Floats]
+    """How often anything was shown at each position."""
     climbs: dict[Which, Climb]
 
 
@@ -165,7 +167,7 @@ class _Reading:
     longest: Mapping[Which, int]
 
     def __call__(self, held: Held) -> _Clicked:
-        found = _Clicked(held.bucket, held.slice, {}, {}, {})
+        found = _Clicked(held.bucket, held.slice, {}, {}, {}, {})
         for which, places in self.longest.items():
             batch = Batch.whole(held.part(which))
             left, cells = Left.of(batch), replace(Cells.of(batch), places=places)
@@ -173,7 +175,7 @@ class _Reading:
             went_on[: len(left.went_on)] = left.went_on[:places]
             found.left[which] = replace(left, went_on=went_on)
             found.cells[which] = cells if held.slice is not None else clicked_only(cells)
-            found.climbs[which] = Climb.of(left)
+            found.shown[which], found.climbs[which] = cells.at_places(cells.shown), Climb.of(left)
         return found
 
 
@@ -197,7 +199,7 @@ def _linked(clicked: _Clicked, which: Which) -> Sums:
     """Which positions clicked items link; of a slice the cells."""
     cells = clicked.cells[which]
     if clicked.slice is None:
-        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)))
+        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)), shown=clicked.shown[which])
     key = cells.nodes.owner * PLACES + cells.place
     return Sums({clicked.slice.query: Tally.of(key, cells.shown, cells.clicked)})
 
@@ -423,10 +425,11 @@ class ClicksRead:
     ) -> Examination:
         found = ask(_linked)
         linked = [found["linked"]] if "linked" in found else [Blocks(np.arange(places, dtype=np.int32))]
-        own = []
+        own, shown = [], found["shown"] if "shown" in found else np.zeros(places)
         for query, size in items.items():
             cells = self.cells[query, which] = cells_of(found[query], size, places)
             own.append(clicked_only(cells))
+            shown = shown + cells.at_places(cells.shown)
             linked.append(Blocks(linked_positions(cells).astype(np.int32)))
 
         def at(u: Floats) -> Slopes:
@@ -437,7 +440,7 @@ class ClicksRead:
         block = linked[0]
         for other in linked[1:]:
             block += other
-        return explored(at, numbered(block.block.astype(np.int64)))
+        return explored(at, numbered(block.block.astype(np.int64), shown > 0))
 
     def _going(self, ask: Callable[[Any], Sums], *, which: Which, items: Mapping[int, int]) -> GoingOn:
         places = ask(_places)

@@ -17,7 +17,7 @@ from concordant.apps.spark.checking import KEYS
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.splitting import Union, together
-from concordant.preferences.lists import order_alone
+from concordant.preferences.lists import FAR, said_of_positions
 from concordant.preferences.notes import Note
 from concordant.preferences.pooling import LeftOut
 from concordant.preferences.preferences import Lists, Preferences
@@ -66,13 +66,15 @@ def _with_gaps(judged: JudgedQueries) -> tuple[Note, ...]:
     if not keys or "position" not in columns or not plain:  # times, say, are refused when they are read
         return ()
     some = judged.frame.where(fn.pmod(fn.xxhash64(*keys), fn.lit(one_in)) == 0)
-    last = fn.max(fn.expr("try_cast(position AS double)")).alias("last")
+    end = fn.max(fn.expr("try_cast(position AS double)")).alias("last")
     times = fn.max(fn.expr("try_cast(`count` AS bigint)")) if "count" in columns else fn.lit(1)
-    lists = some.groupBy(*keys).agg(last, fn.count(fn.lit(1)).alias("size"), times.alias("times"))
-    gap = fn.when(fn.col("last") != fn.col("size"), fn.col("times"))
+    lists = some.groupBy(*keys).agg(end, fn.count(fn.lit(1)).alias("size"), times.alias("times"))
+    last, size = fn.col("last"), fn.col("size")
+    kinds = [(last != size) & (last <= FAR), (last != size) & (last > FAR)]
     with stage("positions of lists"), judged.explained():
-        gaps, of = lists.agg(fn.sum(gap), fn.sum("times")).collect()[0]
-    return order_alone(int(gaps or 0), int(of or 0), judged.name, one_in=one_in)
+        sums = [fn.sum(fn.when(kind, fn.col("times"))) for kind in kinds]
+        gaps, far, of = (int(one or 0) for one in lists.agg(*sums, fn.sum("times")).collect()[0])
+    return said_of_positions(gaps, far, of, judged.name, one_in=one_in)
 
 
 # -- one query that no task can hold -------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from concordant.io.store.stored import checked, read_stored
 from concordant.io.store.summed import KEPT
 from concordant.preferences.counts import exact_sum
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
-from concordant.preferences.ragged import Ragged
+from concordant.preferences.ragged import Ragged, shown_at
 from concordant.progress import steps
 
 
@@ -245,8 +245,9 @@ def _lists(prefs: Lists, begin: int, end: int) -> dict[str, Any]:
     one, value = COLUMNS[prefs.kind]
     columns = {"query": prefs.queries.take(prefs.query[owner]), one: pa.array(owner + 1)}
     if prefs.kind == "selections":
-        columns["position"] = pa.array(lists.place + 1)
+        columns["position"] = pa.array(shown_at(lists, prefs.list_value[rows]) + 1)
     columns["item"] = prefs.items.take(prefs.list_item[rows])
     values = prefs.list_value[rows]
+    values = (values > 0).astype(np.float64) if prefs.kind == "selections" else values
     columns[value] = pa.array(values if prefs.kind == "ratings" else values.astype(np.int64))
     return columns | last_columns(prefs, owner)

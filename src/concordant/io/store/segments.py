@@ -7,7 +7,8 @@ kind             columns
 ===============  ===================================================================================================
 comparisons      ``query, winner, loser, tie, weight``, then ``covariate NAME`` for each, ``cluster``, ``count``
 orders           ``query, items, ranks``, ``cluster``, ``count``: lists of equal length; ranks 1, 2, …, equal is tied
-selections       ``query, items, clicked``, ``cluster``, ``count``: the list as shown
+selections       ``query, items, clicked``, ``cluster``, ``count``: the list as shown; ``clicked`` is 1 or 0, and 1 + g
+                 or −g after g positions of which the log says nothing
 choices          ``query, items, chosen``, ``cluster``, ``count``
 ratings          ``query, items, ratings``, ``cluster``, ``count``
 ===============  ===================================================================================================
