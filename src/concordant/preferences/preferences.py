@@ -216,7 +216,7 @@ class Preferences(Counted):
         clicks: str = "all",
         cluster: Any = None,
     ) -> Preferences:
-        """Count shown lists with at most one click, given as columns, one row per list and position.
+        """Count shown lists and their clicks, given as columns, one row per list and position.
 
         Parameters
         ----------
