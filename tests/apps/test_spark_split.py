@@ -288,8 +288,6 @@ def alike(ours: cc.Ranking, theirs: cc.Ranking) -> None:
 @pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
 def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, dict[str, Any]], structure: str) -> None:
     """Also where items are separated."""
-    if asked[0] == "sandwich" and number in (2, 3):
-        pytest.skip("fewer lists than its covariance has parameters: what is drawn from it depends on last bits")
     log, options = LISTS[number], {"interval": asked[0], **asked[1]}
     key = ("session",) if "session" in log else ("judgment",)
     for shares in (1, 6):
@@ -308,8 +306,6 @@ def test_intervals_of_lists_are_those_of_memory(number: int, asked: tuple[str, d
 @pytest.mark.parametrize("number", range(len(LISTS)))
 def test_intervals_of_lists_in_clusters_are_those_of_memory(number: int, ways: tuple[int, ...], structure: str) -> None:
     log, options = dict(LISTS[number]), {"interval": "sandwich"}
-    if number in (2, 3) and len(ways) > 1:
-        pytest.skip("fewer cells than its covariance has parameters: what is drawn from it depends on last bits")
     key = "session" if "session" in log else "judgment"
     draw = np.random.default_rng(0)
     for place, many in enumerate(ways):  # whoever made a list made all of it
