@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import concordant as cc
+from concordant.apps.commands.matching import read_propensities
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.click_models import examination, inverse_propensity, position_trials, usual_clicks
@@ -295,3 +296,21 @@ def test_dependent_clicks_have_the_same_bits_however_a_log_is_cut(seed):
     assert some.tolist() == whole[prefs.member_groups.take(two)[1]].tolist()
     alone, beside = (model(Batch.subsets(prefs, 5, 3, queries=codes)).value for codes in (two[1:], two))
     assert beside[-len(alone) :].tolist() == alone.tolist()
+
+
+def test_propensities_are_read_by_position_and_wrong_tables_are_refused(tmp_path):
+    def read(*rows):
+        (tmp_path / "p.csv").write_text("position,propensity\n" + "".join(f"{p},{c}\n" for p, c in rows))
+        return read_propensities(str(tmp_path / "p.csv"))
+
+    assert read((2, 0.5), (1, 1)) == [1.0, 0.5]
+    assert np.array_equal(read((4, 0.25), (1, 1)), [1, np.nan, np.nan, 0.25], equal_nan=True)
+    for rows, said in [
+        (((1, 1), (2, 0.5), (2, 0.4)), "2 stands twice"),
+        (((1, 1), (1001, 0.5)), "1001 comes where there are 2"),
+        (((1, 1), (1.5, 0.5)), r"1\.5 is none"),
+        (((0, 1), (1, 0.5)), "0 is none"),
+        (((1, 1), (2, 0)), r"1 of 2 propensities are not in \(0, 1\] \(first: 0 of position 2\)"),
+    ]:
+        with pytest.raises(cc.InputError, match=said):
+            read(*rows)
