@@ -321,7 +321,8 @@ def test_how_many_places_the_search_for_a_drift_tries_is_known_before(drift: flo
         )
     tried = done[-1][0]
     said = [(total - at, tried - at) for at, total in done if at >= 8]
-    assert 25 < tried <= 80 and said and all(1 / 1.51 < (one + 20) / (left + 20) < 1.51 for one, left in said)
+    assert (10 if drift else 25) < tried <= 60 and said
+    assert all(1 / 1.51 < (one + 10) / (left + 10) < 1.51 for one, left in said)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 40])

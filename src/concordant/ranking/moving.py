@@ -476,9 +476,10 @@ JOINT = 20
 """Up to so many items determinants are exact."""
 SLOW = (8, 64)
 """Modes that are looked at: so many first, and more where all of those are slow."""
-CLOSE, LIKE, TRIED = 0.02, 0.01, 80
-"""Changes of the logarithms of both numbers and of the evidence at which the search ends; places it tries at most."""
-SOON, CHEAPER = 8, (0.65, 0.78)
+CLOSE, LIKE, ALIKE, TRIED = 0.02, 0.01, 8, 80
+"""Steps of the logarithms of both numbers at which the search ends, and what so many places have to gain in evidence
+for it to go on; places it tries at most."""
+SOON, CHEAPER = 5, (0.75, 0.9)
 """Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
 begin nearer."""
 DRAWN = 100_000
@@ -534,28 +535,35 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
     shortest = float(np.diff(np.unique(games.time)).min(initial=span or 1.0))
     begin = np.log([1.0, 0.5 / np.sqrt(span or 1.0)])[free]
     low, high = np.log([1e-3, 1e-4 / np.sqrt(span or 1.0)])[free], np.log([1e4, 10.0 / np.sqrt(shortest)])[free]
-    simplex = np.vstack([begin, begin + np.eye(len(begin))])
-    options = {"xatol": CLOSE, "fatol": LIKE, "initial_simplex": simplex, "maxfev": TRIED}
+    options = {"initial_tr_radius": 1.0, "final_tr_radius": CLOSE, "maxfev": TRIED}
+
+    def ended(_: Floats) -> None:
+        values = [value for _, value in tried]
+        if len(values) > 2 * ALIKE and min(values[:-ALIKE]) - min(values) < LIKE:
+            raise StopIteration
+
     with stage("prior and drift") as told:
-        found = minimize(lost, begin, method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), options=options)
-    return numbers(np.asarray(found.x))
+        bounds = list(zip(low, high, strict=True))
+        minimize(lost, begin, method="COBYQA", bounds=bounds, options=options, callback=ended)
+    return numbers(begin + min(tried, key=lambda one: one[1])[0])
 
 
 def _to_go(tried: list[tuple[Floats, float]], calm: float = np.nan) -> float:
     """About how many places the search still tries, by the best of them and how far these are apart.
 
     ``tried``: places from where it began, with what is to be least; ``calm``: that without drift. Of one number it
-    tries 8 to 20. Of two 30 to 45, as many as the best three take to draw together; where abilities hardly move 50 to
-    80, as it goes far and all is alike there. The place without drift, looked at once, tells the one from the other.
+    tries 7 or 8. Of two 13 to 18, and more the farther it goes; where abilities hardly move 30 to 50, as all is alike
+    there. The place without drift, looked at once, tells the one from the other.
     """
     number, free = len(tried), len(tried[0][0])
     if free == 1 or number < SOON:
-        return max((16.0 if free == 1 else 50.0) - number, 1.0)
+        return max((8.0 if free == 1 else 26.0) - number, 1.0)
     (best, least), (second, _), (third, most) = sorted(tried, key=lambda one: one[1])[:3]
     wide = max(np.abs(second - best).max(), np.abs(third - best).max()) / CLOSE
     apart = max(np.log(max(wide, 1.0)), 0.5 * np.log(max((most - least) / LIKE, 1.0)))
     still = float(expit(3.0 * (1.5 - (calm - least))))  # how surely abilities stay
-    rest = still * max(63 - number, 4 * apart) + (1 - still) * (6.3 * apart + 1)
+    reach = max(float(np.abs(best).max()) - 1.0, 0.0)
+    rest = still * max(40 - number, 2 * apart) + (1 - still) * max(17 + 6 * reach - number, 1.5 * apart)
     return float(np.clip(rest, 1.0, max(TRIED - number, 1.0)))
 
 

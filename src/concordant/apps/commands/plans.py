@@ -183,10 +183,10 @@ def _moving(options: Any) -> dict[str, Cost]:
         return ties * (2e-3 + 2.5e-7 * drawn + 3.5e-7 * held * (1 + held / (3000 * max(k["nodes"], 1.0))))
 
     def searching(k: Known) -> float:
-        return 0.3 + (0.0, 16.0, 45.0)[free] * one(k) if free else 0.0
+        return 0.3 + (0.0, 10.0, 32.0)[free] * one(k) if free else 0.0
 
     def testing(k: Known) -> float:
-        return 14 * one(k) if options.statistics else 0.0
+        return 10 * one(k) if options.statistics else 0.0
 
     def together(k: Known) -> bool:
         return k["nodes"] <= TOGETHER and k["nodes"] ** 3 * k.get("times", 300.0) <= WORK
