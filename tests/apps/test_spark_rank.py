@@ -264,7 +264,7 @@ def test_what_clicks_say_of_positions_is_told_by_all_of_the_log(structure: str, 
     np.testing.assert_allclose(made["target"], known, rtol=0, atol=1e-12)
     if structure != "inverse-propensity":
         return
-    judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.9, 0.8, 0.7, 0.6, float("nan"), 0.4]}
+    judged, given = JudgedQueries.of(str(log)), {"propensities": [1.0, 0.9, 0.8, 0.7, 0.6, None, 0.4]}
     found = on_spark(judged, structure, "none", **given)
     assert_same(found, cc.rank(cc.read(log), structure, interval="none", **given))
 

@@ -108,12 +108,14 @@ def test_which_positions_are_used_decides_and_not_their_numbers(structure):
 
 def test_propensities_are_needed_where_the_log_has_items():
     prefs = log_at(*with_gaps(7))
-    given = [np.nan, 1.0, 0.7, np.nan, 0.5, np.nan, np.nan, 0.3]
-    whole = [0.9 if np.isnan(one) else one for one in given]
+    given = [None, 1.0, 0.7, None, 0.5, None, None, 0.3]
+    whole = [one or 0.9 for one in given]
     found = [inverse_propensity(Batch.whole(prefs), propensities=one).value.tolist() for one in (given, whole)]
     assert found[0] == found[1]
     with pytest.raises(cc.UsageError, match="there is no propensity of 2 positions at which the log has items: 3, 8"):
-        inverse_propensity(Batch.whole(prefs), propensities=[1, 1, np.nan, 1, 1, 1, 1, np.nan])
+        inverse_propensity(Batch.whole(prefs), propensities=[1, 1, None, 1, 1, 1, 1, None])
+    with pytest.raises(cc.UsageError, match="propensities are numbers in"):
+        inverse_propensity(Batch.whole(prefs), propensities=[np.nan] + 7 * [1.0])
 
 
 def test_positions_come_back_from_a_store_and_its_export(tmp_path):
@@ -304,7 +306,7 @@ def test_propensities_are_read_by_position_and_wrong_tables_are_refused(tmp_path
         return read_propensities(str(tmp_path / "p.csv"))
 
     assert read((2, 0.5), (1, 1)) == [1.0, 0.5]
-    assert np.array_equal(read((4, 0.25), (1, 1)), [1, np.nan, np.nan, 0.25], equal_nan=True)
+    assert read((4, 0.25), (1, 1)) == [1.0, None, None, 0.25]
     for rows, said in [
         (((1, 1), (2, 0.5), (2, 0.4)), "2 stands twice"),
         (((1, 1), (1001, 0.5)), "1001 comes where there are 2"),

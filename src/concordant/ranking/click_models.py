@@ -377,14 +377,16 @@ def _scales(batch: Batch, cells: Cells, found: Examination) -> NDArray[np.int32]
     return by_size((batch.owner * len(component) + part).astype(np.int32), batch.owner)
 
 
-def inverse_propensity(batch: Batch, *, propensities: Sequence[float] | None = None, clip: float = CLIP) -> Scores:
+def inverse_propensity(
+    batch: Batch, *, propensities: Sequence[float | None] | None = None, clip: float = CLIP
+) -> Scores:
     """Clicks divided by the chance that their position is examined: s = 1/n Σ clicked / max(p_position, clip).
 
     Without bias for a(query, item) of the position-based model where no propensity is below ``clip``; a larger clip
     lowers the variance, 1/n² Σ (clicked/p − s)², and biases the items that were shown low. A mean of few clicks may be
-    above 1. ``propensities``: by position, the first 1; None: the examinations that the position-based model finds in
-    the whole log, where items change positions. Errors: UsageError for propensities that are not in (0, 1] or fewer
-    than the positions, and where the log does not determine them.
+    above 1. ``propensities``: by position, the first 1, None where the log has nothing; None: the examinations that the
+    position-based model finds in the whole log, where items change positions. Errors: UsageError for propensities that
+    are not in (0, 1] or fewer than the positions, and where the log does not determine them.
 
     >>> log = Preferences.from_selections(["q"] * 4, [1, 1, 2, 2], [1, 2, 1, 2], ["x", "y", "x", "y"], [1, 0, 0, 1])
     >>> inverse_propensity(Batch.whole(log), propensities=[1.0, 0.8]).value.tolist()
@@ -396,7 +398,11 @@ def inverse_propensity(batch: Batch, *, propensities: Sequence[float] | None = N
 
 
 def weighted_clicks(
-    batch: Batch, cells: Cells, find: Callable[[], Examination], propensities: Sequence[float] | None, clip: float
+    batch: Batch,
+    cells: Cells,
+    find: Callable[[], Examination],
+    propensities: Sequence[float | None] | None,
+    clip: float,
 ) -> Scores:
     """Return what ``inverse_propensity`` does, given cells and what finds how often positions are examined."""
     if isinstance(clip, bool) or not isinstance(clip, int | float | np.number) or not 0 < clip <= 1:
@@ -408,7 +414,7 @@ def weighted_clicks(
     return replace(rates_of(batch, "inverse-propensity", total, shown), options=given)
 
 
-def _propensities(find: Callable[[], Examination], given: Sequence[float] | None, cells: Cells) -> Floats:
+def _propensities(find: Callable[[], Examination], given: Sequence[float | None] | None, cells: Cells) -> Floats:
     places = cells.places
     if given is None:
         found = find()
@@ -420,10 +426,11 @@ def _propensities(find: Callable[[], Examination], given: Sequence[float] | None
             )
         return found.value
     try:
-        chance = np.asarray(given, np.float64)
+        left_out = np.array([one is None for one in given], bool)
+        chance = np.asarray(given, np.float64)  # None becomes NaN
     except (TypeError, ValueError):
-        chance = np.zeros(0)
-    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1) | np.isnan(chance)).all():
+        left_out, chance = np.zeros(0, bool), np.zeros(0)
+    if chance.ndim != 1 or not len(chance) or not ((chance > 0) & (chance <= 1) | left_out).all():
         raise UsageError(f"propensities are numbers in (0, 1], one for each of the {places:,} positions, not {given!r}")
     if len(chance) < places:
         raise UsageError(f"there are {len(chance):,} propensities and {places:,} positions; give one for each position")

@@ -121,10 +121,10 @@ PROPENSITIES = ("propensity", "propensities", "examination", "theta", "θ")
 """Names that the column of propensities has; examination is what ``rank --positions`` writes."""
 
 
-def read_propensities(source: str) -> list[float]:
+def read_propensities(source: str) -> list[float | None]:
     """Read how often each position is examined, the first 1: columns position and propensity, in any order of rows.
 
-    NaN of a position that the file leaves out. Errors (InputError): a column that is not there; positions that are not
+    None of a position that the file leaves out. Errors (InputError): a column that is not there; positions that are not
     integers from 1 on, each once, or leave gaps and go far; numbers that are no propensities; what ``rank --positions``
     wrote of positions that the log could not compare.
     """
@@ -172,9 +172,8 @@ def read_propensities(source: str) -> list[float]:
             f"{propensity[outside[0]]:g} of position {position[outside[0]]:g}); divide them by the greatest where only "
             "their ratios are known"
         )
-    found_at = np.full(int(ordered[-1]), np.nan)
-    found_at[ordered.astype(np.int64) - 1] = propensity[sorter]
-    return [float(each) for each in found_at]
+    by_position = dict(zip(ordered.astype(int).tolist(), propensity[sorter].tolist(), strict=True))
+    return [by_position.get(at + 1) for at in range(int(ordered[-1]))]
 
 
 def holds_judgments(source: str, asked: Mapping[str, Any], label: str | None) -> bool:
