@@ -226,8 +226,11 @@ def _listed(random: Random, drawn: Drawn) -> tuple[list[dict[str, Any]], None]:
             mine |= {} if drawn.by_query else {owner: make(numbers[reused[where] % 500])}
             place = 0
             for item, told in what:
-                place += random.choice([1, 1, 1, 3])
-                rows.append(mine | ({"position": place} if kind == "selections" else {}) | {"item": item, value: told})
+                if kind != "selections":
+                    rows.append(mine | {"item": item, value: told})
+                    continue
+                place += told if told > 0 else 1 - told
+                rows.append(mine | {"position": place, "item": item, value: int(told > 0)})
     return rows, None
 
 

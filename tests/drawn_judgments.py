@@ -60,8 +60,8 @@ class Known:
 class Drawn:
     """A log before it is written: each judgment as (query, cluster, what, how often).
 
-    What: of comparisons (winner, loser, tie, weight); of lists a tuple of (item, value), selections as shown,
-    a value of None (orders) for no opinion.
+    What: of comparisons (winner, loser, tie, weight); of lists a tuple of (item, value), selections as shown (1 + g
+    where it was clicked and −g where not, after g positions of nothing), a value of None (orders) for no opinion.
     """
 
     kind: str
@@ -190,4 +190,7 @@ def _draw_list(random: Random, kind: str, items: list[Any]) -> tuple[tuple[Any, 
         pool = random.choice([[1, 2, 3, 4, 5], [0, 1], [-1.5, 0.5, 1e-9, 4.0, 1e15], [0.1, 0.2, 0.3]])
         return tuple((item, random.choice(pool)) for item in chosen)
     click = random.randrange(-1, len(chosen))
-    return tuple((item, int(place == click)) for place, item in enumerate(chosen))
+    gaps = [random.choice([0, 0, 0, 2]) if kind == "selections" else 0 for _ in chosen]
+    return tuple(
+        (item, 1 + gap if place == click else -gap) for place, (item, gap) in enumerate(zip(chosen, gaps, strict=True))
+    )

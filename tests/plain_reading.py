@@ -381,11 +381,23 @@ def _list(kind: str, rows: list[Row], there: set[str], skip: bool) -> tuple[Any,
         places = [_integer(row["position"], 1) for row in rows]
         if len(set(places)) < len(places):
             raise Refused("a position twice")
-        told = [one for _, one in sorted(zip(places, entries, strict=True), key=lambda pair: pair[0])]
+        told = _at_positions(sorted(zip(places, entries, strict=True), key=lambda pair: pair[0]))
     if kind == "choices" and sum(value for _, value in told) > 1:
         raise Refused("two choices")
     where = (rows[0].get("query", ONE_QUERY), rows[0].get("cluster"))
     return (canonical(kind, *where, told) if told else None), entries, counts.pop()
+
+
+def _at_positions(shown: list[tuple[int, tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+    """Positions are read as they are, but of lists with gaps that go beyond 1,000: after g of nothing 1 + g or −g."""
+    last = shown[-1][0]
+    order_alone = last > 1000 and last != len(shown)
+    found, before = [], 0
+    for position, (item, clicked) in shown:
+        gap = 0 if order_alone else position - before - 1
+        found.append((item, 1 + gap if clicked else -gap))
+        before = position
+    return found
 
 
 def _value(kind: str, value: Any) -> Any:
