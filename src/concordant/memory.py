@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -83,7 +84,7 @@ def bounded(size: str | None, told: Callable[[str], object] = lambda _: None) ->
         yield
         return
     most, least = bytes_of(size), resident() + LIBRARIES + ENGINE
-    sure = least + 5e6  # which is no less when it is rounded
+    sure = 1e7 * math.ceil(least / 1e7 + 1)  # another start takes some MB more or less
     if most < least:
         raise UsageError(
             Setting("memory_limit", size),

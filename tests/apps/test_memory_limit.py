@@ -70,7 +70,7 @@ def test_a_limit_that_is_kept_and_one_that_cannot_be(tmp_path: Path) -> None:
     assert lines[0].startswith("error: --memory-limit 50MB cannot be held: the program itself takes about ")
     least = lines[0].split("give it ")[1].removesuffix(" or more").replace(" ", "")
     status, lines, record = run(tmp_path, *asked, least)  # the figure is one that can be given
-    assert status == 0
+    assert status == 0, lines
     if record["peak_memory_bytes"] > bytes_of(least):
         assert any("needs about" in line and f"the limit of {least} cannot be held" in line for line in lines)
     status, _, record = run(tmp_path, *asked, "500MB")
@@ -93,16 +93,17 @@ def test_what_would_do_without_clusters_does(tmp_path: Path, items: int) -> None
     refused = run(tmp_path, *asked, "--memory-limit", "50MB")[1][0]
     least = refused.split("give it ")[1].removesuffix(" or more").replace(" ", "")
     status, lines, _ = run(tmp_path, *asked, "--cluster", "worker", "--memory-limit", least)
-    (said_so,) = [line for line in lines if "would do" in line]
+    assert status == 0, lines
+    (said_so,) = [line for line in lines if "would do" in line] or lines
     found = re.search(r"needs about (.+?): .+, kept apart by worker \(otherwise about (.+?) would do\)", said_so)
-    assert status == 0 and found is not None
+    assert found is not None, lines
     needed, otherwise = found.groups()
     asked += ["--interval", "none", "--memory-limit"]
     status, lines, record = run(tmp_path, *asked, otherwise.replace(" ", ""))
     assert status == 0 and record["peak_memory_bytes"] <= bytes_of(otherwise)
     assert not any("distinct judgments; the limit" in line for line in lines), "reading them says nothing"
     assert bytes_of(otherwise) < bytes_of(needed)
-    assert (bytes_of(otherwise) > 1.1 * bytes_of(least)) == (items > 60), "it grows with what is left to be told apart"
+    assert (bytes_of(otherwise) > 1.05 * bytes_of(least)) == (items > 60), "it grows with what is left to be told apart"
     assert bytes_of(otherwise) <= 1.3 * max(record["peak_memory_bytes"], bytes_of(least))
 
 
