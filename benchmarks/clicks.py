@@ -1,14 +1,15 @@
 """What scorers learn from simulated clicks, and how fast the position-based model is.
 
-``python -m benchmarks.clicks learning ../shared/data [--splits 10] [--readers 0 1 dependent] [--shuffle shown]`` takes
-MQ2008. A linear ranker learned from 20 of the training queries shows its first ten documents of each, 300 times, a
-tenth of the lists shuffled (the ten among themselves, or, ``--shuffle all``, any ten of the query). A document of label
-r attracts with chance 0.1 + 0.9 (2^r − 1)/3. Readers examine position k with chance k^−η, η = 0 or 1, or, dependent
-readers, go on after a click with chance .5. A linear scorer is fitted to the log as ``fit`` does where nothing is
-named, by each model of clicks, by the click-through rate, and, all else equal, by the attractions themselves of the
-same documents. Printed: NDCG@10 on held-out queries (each query the mean over the splits that hold it out), differences
-to the attractions and to the ranker that made the log with 95% intervals over queries, and the least of the latter in
-any split.
+``python -m benchmarks.clicks learning ../shared/data [--splits 10] [--readers 0 1 dependent] [--shuffle shown]
+[--alone]`` takes MQ2008. A linear ranker learned from 20 of the training queries shows its first ten documents of
+each, 300 times, a tenth of the lists shuffled (the ten among themselves, or, ``--shuffle all``, any ten of the query).
+A document of label r attracts with chance 0.1 + 0.9 (2^r − 1)/3. Readers examine position k with chance k^−η, η = 0 or
+1, or, dependent readers, go on after a click with chance .5. A linear scorer is fitted to the log as ``fit`` does
+where nothing is named, by each model of clicks, by the click-through rate, and, all else equal, by the attractions
+themselves of the same documents. Printed: NDCG@10 on held-out queries (each query the mean over the splits that hold
+it out), differences to the attractions and to the ranker that made the log with 95% intervals over queries, and the
+least of the latter in any split. ``--alone``: the log has a row for each document shown, with its position, and says
+nothing of lists.
 
 ``python -m benchmarks.clicks speed [--sessions 1e7] [--queries 10000] [--items 20]`` fits the position-based model to
 10^7 sessions × 10 positions: seconds from cells of counts, and how far it is off. Each query has a fixed order and, in
@@ -67,8 +68,10 @@ def clicked(attracted: NDArray[np.bool_], readers: str, rng: np.random.Generator
     return attracted & (rng.random(attracted.shape) < np.arange(1.0, attracted.shape[1] + 1) ** -float(readers))
 
 
-def log_of(queries: Queries, score: Floats, readers: str, shuffle: str, rng: np.random.Generator) -> Preferences:
-    """Show lists and click; items are named by their rows."""
+def log_of(
+    queries: Queries, score: Floats, readers: str, shuffle: str, rng: np.random.Generator, alone: bool
+) -> Preferences:
+    """Show lists and click; items are named by their rows. ``alone``: each is a list of its own."""
     parts = []
     for q, begin in enumerate(queries.start[:-1]):
         rows = begin + np.argsort(-score[begin : queries.start[q + 1]], kind="stable")
@@ -81,7 +84,8 @@ def log_of(queries: Queries, score: Floats, readers: str, shuffle: str, rng: np.
         session = np.repeat(q * SESSIONS + np.arange(SESSIONS), lists.shape[1])
         place = np.tile(np.arange(1, lists.shape[1] + 1), SESSIONS)
         parts.append((np.full(lists.size, q), session, place, lists.ravel(), clicks.ravel().astype(int)))
-    return Preferences.from_selections(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    query, session, *rest = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return Preferences.from_selections(query, np.arange(len(session)) if alone else session, *rest)
 
 
 def known(label: Floats) -> Callable[[Batch], Scores]:
@@ -97,8 +101,11 @@ def known(label: Floats) -> Callable[[Batch], Scores]:
     return attractions
 
 
-def arms(readers: str, label: Floats) -> dict[str, tuple[Any, dict[str, Any]]]:
+def arms(readers: str, label: Floats, alone: bool) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Structure and its options by name of the arm."""
+    if alone:
+        named = {"fit's default": None, "position-based": "position-based", "click-through rate": "cascade"}
+        return {TRUTH: (known(label), {})} | {name: (structure, {}) for name, structure in named.items()}
     theta = [1.0] * PLACES if readers == "dependent" else [k ** -float(readers) for k in range(1, PLACES + 1)]
     return {
         TRUTH: (known(label), {}),
@@ -111,7 +118,9 @@ def arms(readers: str, label: Floats) -> dict[str, tuple[Any, dict[str, Any]]]:
     }
 
 
-def measured(queries: Queries, readers: str, splits: int, shuffle: str) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def measured(
+    queries: Queries, readers: str, splits: int, shuffle: str, alone: bool
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return NDCG@10 of each query whose labels differ, by arm, and the mean of each split."""
     found: dict[str, Floats] = {}
     means: dict[str, list[float]] = {}
@@ -120,10 +129,10 @@ def measured(queries: Queries, readers: str, splits: int, shuffle: str) -> tuple
         split, rng = Split.of(queries, number), np.random.default_rng([number, 2026, READERS.index(readers)])
         test = np.sort(np.random.default_rng([number, 2013]).permutation(len(held))[2 * len(held) // 3 :])
         shows = pilot(split, rng)
-        log = log_of(split.train, shows(split.Z_train), readers, shuffle, rng)
+        log = log_of(split.train, shows(split.Z_train), readers, shuffle, rng, alone)
         features = Features.of(split.train.X, np.arange(len(split.train.X)), split.train.query)
         scores = {LOG: shows(split.Z_test)}
-        for name, (structure, options) in arms(readers, split.train.label).items():
+        for name, (structure, options) in arms(readers, split.train.label, alone).items():
             gain = "identity" if name == TRUTH else None  # as of chances of clicks
             ranker = AggregationRanker(structure, structure_options=options or None, gain=gain)
             scores[name] = ranker.fit(features, log).predict(split.test.X)
@@ -140,11 +149,11 @@ def measured(queries: Queries, readers: str, splits: int, shuffle: str) -> tuple
     }
 
 
-def learning(folder: Path, readers: list[str], splits: int, shuffle: str) -> None:
+def learning(folder: Path, readers: list[str], splits: int, shuffle: str, alone: bool) -> None:
     """Print a table for each kind of readers."""
     queries = Queries.read(folder, "MQ2008")
     for kind in readers:
-        found, means = measured(queries, kind, splits, shuffle)
+        found, means = measured(queries, kind, splits, shuffle, alone)
         print(f"\nreaders {kind}, {len(found[LOG])} held-out queries, {splits} splits, shuffled: {shuffle}")
         print(f"{'':32}NDCG@10  less the attractions          less the ranker of the log     least")
         for name, value in found.items():
@@ -191,11 +200,12 @@ def main() -> None:
     asked.add_argument("--splits", type=int, default=10)
     asked.add_argument("--readers", nargs="+", choices=READERS, default=READERS)
     asked.add_argument("--shuffle", choices=("shown", "all"), default="shown")
+    asked.add_argument("--alone", action="store_true")
     for name, usual in (("sessions", 1e7), ("queries", 10_000), ("items", 20)):
         asked.add_argument(f"--{name}", type=type(usual), default=usual)
     given = asked.parse_args()
     if given.what == "learning":
-        learning(given.folder, given.readers, given.splits, given.shuffle)
+        learning(given.folder, given.readers, given.splits, given.shuffle, given.alone)
     else:
         speed(given.sessions, given.queries, given.items)
 

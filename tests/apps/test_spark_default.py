@@ -155,8 +155,8 @@ def test_what_is_refused(spark: Any) -> None:
         fit(AggregationRanker(), log, session=spark)
 
 
-@pytest.mark.parametrize("few", [1 << 17, 0])
-def test_targets_of_several_clicks(spark: Any, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("few", "alone"), [(1 << 17, False), (0, False), (0, True)])
+def test_targets_of_several_clicks(spark: Any, few: int, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the model that all of the log tells, where no task sees all of it and queries are divided."""
     from concordant.apps.spark import learning_clicks
     from concordant.spark import targets
@@ -164,8 +164,17 @@ def test_targets_of_several_clicks(spark: Any, few: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(learning_clicks, "FEW", few)  # up to which the driver does it, else passes over all of them
     monkeypatch.setattr(learning_clicks, "KEPT", 4)
     log = clicks(several=True)[0]
+    if alone:  # rows of one item each, with the position at which it was shown
+        kept = [at for at, place in enumerate(log["position"]) if place <= 3]
+        log = {name: [values[at] for at in kept] for name, values in log.items()}
+        log["clicked"] = [
+            click * (place == 1 or session % 3 == 0)
+            for click, place, session in zip(log["clicked"], log["position"], log["session"], strict=True)
+        ]
+        log["session"] = list(range(len(kept)))
     prefs = read(log)
     model = usual_clicks(prefs)
+    assert model == "position-based" or not alone
     given: dict[str, Any] = {"gain": "identity", "normalise": True}
     plain = mean_targets(prefs, model, **given)
     frame = spark.createDataFrame(pa.table(log))

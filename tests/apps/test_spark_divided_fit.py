@@ -136,6 +136,27 @@ def lists(
     return log, rows
 
 
+def impressions(sizes: dict[str, tuple[int, int]]) -> tuple[Table, Table]:
+    """Rows of one item each at one of three positions, of queries of so many items and rows, and the features."""
+    rng = np.random.default_rng(len(sizes))
+    log: Table = {name: [] for name in ("query", "session", "item", "position", "clicked")}
+    rows: Table = {"query": [], "item": [], **{name: [] for name in FEATURES}}
+    for query, (items, number) in sizes.items():
+        X = rng.normal(size=(items, len(FEATURES)))
+        item, place = rng.integers(0, items, number), rng.integers(1, 4, number)
+        chance = 1 / (1 + np.exp(-(X @ [1.5, -1.0, 0.5])[item])) / place**2
+        log["query"] += [query] * number
+        log["session"] += [f"{query} {at}" for at in range(number)]
+        log["item"] += [f"i{c}" for c in item]
+        log["position"] += place.tolist()
+        log["clicked"] += (rng.random(number) < chance).astype(int).tolist()
+        rows["query"] += [query] * items
+        rows["item"] += [f"i{c}" for c in range(items)]
+        for name, column in zip(FEATURES, X.T, strict=True):
+            rows[name] += column.tolist()
+    return log, rows
+
+
 SMALL = {f"q{number}": (5, 40) for number in range(14)}
 CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "one query": (votes({"large": (20, 900)}), {}, ("large",)),
@@ -326,6 +347,17 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         {"target": "ndcg@3"},
         ("large", "larger"),
     ),
+    "clicks with gaps": (impressions({**SMALL, "large": (60, 1500)}), {}, ("large",)),
+    "clicks with gaps and a gate": (
+        impressions({"large": (9, 900), "p": (5, 90)}),
+        {"order": "all", "gate": True, "folds": 2},
+        ("large",),
+    ),
+    "clicks with gaps, orders": (
+        impressions({**SMALL, "large": (9, 600)}),
+        {"structure": "auto", "order": [30, "all"]},
+        ("large",),
+    ),
     "several clicks, orders": (
         lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
         {"structure": "auto", "order": [30, "all"]},
@@ -469,12 +501,14 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
         np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12, atol=1e-12)
     told = [str(note) for note in plain.status_["notes"]]
     assert all(str(note) in told for note in notes)
-    mine = [str(note) for note in notes if note.code == "several clicks"]
-    assert mine == [note for note in told if "more than one click: they are read by" in note]
+    mine = [str(note) for note in notes if note.code in ("several clicks", "gaps")]
+    assert mine == [note for note in told if "they are read by" in note]
+    if name.startswith("clicks with gaps"):
+        assert plain.status_["structure"] == "position-based" and len(mine) == ("structure" not in CASES[name][1])
 
 
 ON_SPARK = ["τ² given", "beside small ones", "few rankings", "clicks of one query", "one order", "covariates of people"]
-ON_SPARK += ["several clicks and a gate", "pairs of clicks and a gate"]
+ON_SPARK += ["several clicks and a gate", "clicks with gaps", "pairs of clicks and a gate"]
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
@@ -498,7 +532,7 @@ def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPat
     for one, other in zip(ours.status_.get("gate", []), plain.status_.get("gate", []), strict=True):
         for mine, theirs in zip(one["candidates"], other["candidates"], strict=True):
             assert mine == pytest.approx(theirs, abs=1e-12)
-    chosen = name in ("beside small ones", "covariates of people")
+    chosen = name in ("beside small ones", "covariates of people", "clicks with gaps")
     assert hasattr(ours, "cv_") == hasattr(plain, "cv_") == chosen
     if hasattr(plain, "cv_"):
         assert ours.cv_.best == plain.cv_.best

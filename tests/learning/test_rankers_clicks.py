@@ -390,6 +390,34 @@ def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> Non
         EdgeRanker("err-pairwise").fit(features, Preferences.from_selections(*log))
 
 
+def test_rows_of_single_items_are_learned_from_by_their_positions() -> None:
+    """The ranker that made the log puts what it likes on top; nothing named: attractions, and not rates of clicks."""
+    draw = np.random.default_rng(12)
+    relevance, shown_by = draw.normal(size=(2, 30, 8))
+    chance = 1 / (1 + np.exp(1.0 - 1.5 * relevance))
+    X = np.column_stack([relevance.ravel(), shown_by.ravel()])
+    features = Features.of(X, np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8), ["relevance", "shown by"])
+    number = 40_000
+    query, item = draw.integers(0, 30, number), draw.integers(0, 8, number)
+    place = np.argsort(np.argsort(-shown_by, axis=1), axis=1)[query, item]
+    place = np.where(draw.random(number) < 0.2, draw.integers(0, 8, number), place)
+    clicked = draw.random(number) < chance[query, item] / (1 + place)
+    log = Preferences.from_selections(query, np.arange(number), place + 1, item, clicked.astype(int))
+    weights = {}
+    for name in (None, "cascade", "position-based"):
+        ranker = AggregationRanker(name, order="all").fit(features, log)
+        weights[name] = ranker.coef_standardised_[1] / ranker.coef_standardised_[0]
+        said = [str(note) for note in ranker.status_["notes"] if note.code == "gaps"]
+        assert len(said) == (name is None)
+        assert all("they are read by position-based" in note for note in said)
+    assert abs(weights[None]) < 0.1 < 0.3 < weights["cascade"]
+    assert weights[None] == pytest.approx(weights["position-based"], abs=0.05)
+    even = Preferences.from_selections(query, np.arange(number), place + 1, item, np.zeros(number, int))
+    ranker = AggregationRanker(order="all", ridge=1.0).fit(features, even)
+    (note,) = [str(note) for note in ranker.status_["notes"] if note.code == "gaps"]
+    assert "read by cascade, for the log does not tell that positions make a difference" in note
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_clicks_between_lists_follow_from_totals(seed: int) -> None:
     """Without the pairs, and in parts: strength and contradiction are those of the pairs of ``Disagreement``."""

@@ -8,9 +8,15 @@ import concordant as cc
 from concordant.apps.commands.matching import read_propensities
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
-from concordant.ranking.click_models import examination, inverse_propensity, position_trials, usual_clicks
+from concordant.ranking.click_models import (
+    cascade_likelihood,
+    examination,
+    inverse_propensity,
+    position_trials,
+    usual_clicks,
+)
 from concordant.ranking.dependent_clicks import dependent_trials, going_on
-from concordant.ranking.ranked_lists import several_clicks
+from concordant.ranking.ranked_lists import lists_with_gaps, several_clicks
 from concordant.ranking.structures import STRUCTURES
 
 
@@ -270,6 +276,65 @@ def test_inverse_propensities_by_hand_and_clipped():
             inverse_propensity(batch, propensities=wrong)
     with pytest.raises(cc.UsageError, match="clip"):
         inverse_propensity(batch, clip=0)
+
+
+def single_items(theta, seed, number=20_000, steady=0.0):
+    """Rows of one item each, 4 queries of 6 items, at any position; where ``steady`` the better stand lower."""
+    draw = np.random.default_rng(seed)
+    query, item = draw.integers(0, 4, number), draw.integers(0, 6, number)
+    a = draw.uniform(0.1, 0.9, (4, 6))
+    apart = (np.argsort(np.argsort(a, axis=1), axis=1)[query, item] * len(theta)) // 6
+    at = np.where(draw.random(number) < steady, apart, draw.integers(0, len(theta), number))
+    clicked = draw.random(number) < a[query, item] * np.array(theta)[at]
+    return Preferences.from_selections(query, np.arange(number), at + 1, item, clicked.astype(int)), a
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_single_items_are_read_by_their_positions_where_these_make_a_difference(seed):
+    matter, a = single_items([1.0, 0.6, 0.3], seed, steady=0.7)
+    assert lists_with_gaps(matter) > 0 and several_clicks(matter) == 0
+    assert usual_clicks(matter) == "position-based"
+    rates, attractions = (STRUCTURES[name](Batch.whole(matter)).value for name in ("cascade", "position-based"))
+    assert np.abs(attractions - a.ravel()).max() < 0.15 < np.abs(rates - a.ravel()).max()
+    assert usual_clicks(single_items([1.0, 0.6, 0.3], seed, number=40)[0]) == "cascade", "nobody can tell"
+    none, _ = single_items([1.0], seed)
+    assert lists_with_gaps(none) == 0 and usual_clicks(none) == "cascade"
+
+
+def test_positions_that_make_no_difference_are_left_out_of_it():
+    """Of 2 Δ log-likelihood above 2 (K − 1), K = 3, where there is nothing to see: a chance of e^−2, 13.5% (χ², 2)."""
+    usual = [usual_clicks(single_items([0.8] * 3, seed, number=3000)[0]) for seed in range(60)]
+    assert set(usual) == {"cascade", "position-based"} and 2 <= usual.count("position-based") <= 18
+
+
+def test_the_likelihood_of_the_cascade_is_that_of_its_clicks():
+    draw = np.random.default_rng(3)
+    lists = np.array([draw.permutation(4)[:3] for _ in range(50)])
+    clicks = draw.random(lists.shape) < 0.4
+    clicks &= np.cumsum(clicks, axis=1) == 1
+    prefs = log_of(lists, clicks)
+    chance = dict(zip(range(4), STRUCTURES["cascade"](Batch.whole(prefs)).value, strict=True))
+    total = 0.0
+    for shown, clicked in zip(lists, clicks, strict=True):
+        for item, click in zip(shown, clicked, strict=True):
+            total += np.log(chance[item] if click else 1 - chance[item])
+            if click:
+                break
+    assert cascade_likelihood(prefs) == pytest.approx(total, rel=1e-12)
+
+
+def test_lists_with_gaps_are_counted_as_often_as_they_occur():
+    rows = [
+        (1, 1, "x", 0),
+        (1, 2, "y", 1),
+        (2, 1, "x", 1),
+        (2, 3, "y", 0),
+        (3, 2, "y", 1),
+        (4, 2, "y", 1),
+        (5, 1, "y", 1),
+    ]
+    prefs = Preferences.from_selections(None, *[[row[at] for row in rows] for at in range(4)])
+    assert lists_with_gaps(prefs) == 3 and prefs.distinct == 4
 
 
 def test_several_clicks_are_kept_and_one_click_models_say_what_to_do():

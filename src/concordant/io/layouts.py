@@ -16,7 +16,7 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
-from concordant.io.forms import Columns, Form, NothingFits, Reading, places, some
+from concordant.io.forms import LAST, Columns, Form, NothingFits, Reading, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
@@ -409,7 +409,8 @@ def _nothing_fits(
         wanted = f"{name}: missing for {kind}: {'; or '.join(map(str, attempts.values()))}; {there}"
     else:
         wanted = f"{name}: no layout fits these columns; {there}"
-        partly = [f"{one} lacks {what}" for one, what in attempts.items() if " to go with " in str(what)]
+        lacking = ((one, str(what)) for one, what in attempts.items())
+        partly = [f"{one} lacks {LAST.get(what, what)}" for one, what in lacking if what in LAST or " to go " in what]
         wanted += f" ({'; '.join(partly)})" if partly else ""
     if roles:
         wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
@@ -425,7 +426,7 @@ def _similar(columns: Sequence[str]) -> list[str | Setting]:
         if meant is None and any(len(one) != 1 for one in found):
             continue
         chosen = [one[meant] if meant else next(iter(one.values())) for one in found]
-        if chosen[0] != chosen[1]:
+        if chosen[0] != chosen[1] and chosen != [*roles]:
             one, other = (Setting("columns", column, key=role) for role, column in zip(roles, chosen, strict=True))
             return ["Perhaps ", one, " ", other, "? "]
     return []

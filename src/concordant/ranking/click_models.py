@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import xlogy
 
 from concordant.errors import Setting, UsageError, counted, did_you_mean, few
 from concordant.preferences.connectivity import Connectivity, by_size
@@ -21,7 +22,17 @@ from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged, shown_at
 from concordant.preferences.status import Status
 from concordant.ranking.dependent_clicks import GoingOn, going_on
-from concordant.ranking.ranked_lists import all_linked, once, pooled, positions_of, rates_of, several_clicks, tell
+from concordant.ranking.ranked_lists import (
+    all_linked,
+    examinations,
+    lists_with_gaps,
+    once,
+    pooled,
+    positions_of,
+    rates_of,
+    several_clicks,
+    tell,
+)
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -38,6 +49,8 @@ CLOSE = 1e-9
 CLIP = 0.1
 """Least propensity that a click is divided by."""
 OF_POSITIONS = ("position-based", "dependent-click")
+SURE = 0.5
+"""Largest standard error of a log-examination with which the position-based model is the usual one."""
 SAID = 10
 """Positions that a note lists."""
 
@@ -131,6 +144,11 @@ class Examination:
     def error(self) -> Floats:
         """Standard errors of θ."""
         return np.asarray(self.value * np.sqrt(np.diag(self.covariance)), np.float64)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the log tells how often all positions are examined: they are linked, every error is small."""
+        return not (self.component > 0).any() and bool(np.sqrt(np.diag(self.covariance)).max() < SURE)
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -442,16 +460,14 @@ def _propensities(find: Callable[[], Examination], given: Sequence[float | None]
     return chance
 
 
-SURE = 0.5
-"""Largest standard error of a log-examination with which the position-based model is the usual one."""
-
-
 def usual_clicks(prefs: Preferences) -> str:
     """Return the structure that lists as shown are read by where none is named.
 
-    The cascade where no list has several clicks; else, where the log tells how often all positions are examined, the
-    likelier of the position-based model and dependent clicks; else, and of lists that end at their last click, the
-    latter.
+    Where lists have several clicks and the log tells how often all positions are examined, the likelier of the
+    position-based model and dependent clicks; else, and of lists that end at their last click, the latter. Where no
+    list has several clicks the cascade; but of lists whose positions have gaps, such as single items with the position
+    at which each was shown, the position-based model where the log tells it and it is likelier by more than the number
+    of its positions (Akaike): the cascade knows nothing of what stood in a gap.
 
     >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
     'dependent-click'
@@ -463,10 +479,22 @@ def usual_clicks(prefs: Preferences) -> str:
 
 def _usual(prefs: Preferences) -> str:
     if not several_clicks(prefs):
-        return "cascade"
+        return "cascade" if not lists_with_gaps(prefs) else with_gaps(examination(prefs), cascade_likelihood(prefs))
     if not clicks_with_more_below(prefs):
         return "dependent-click"
     return likelier(examination(prefs), lambda: going_on(prefs))
+
+
+def cascade_likelihood(prefs: Preferences) -> float:
+    """The logarithm of the greatest likelihood of lists with one click at most by the cascade."""
+    return rates_likelihood(*examinations(Batch.whole(prefs)))
+
+
+def rates_likelihood(clicks: Floats, examined: Floats) -> float:
+    """Σ c log p + (n − c) log(1 − p), p = c/n the rate at which each item that is examined is clicked."""
+    passed = examined - clicks
+    each = xlogy(clicks, clicks) + xlogy(passed, passed) - xlogy(examined, examined)
+    return float(each.sum())
 
 
 def clicks_with_more_below(prefs: Preferences) -> int:
@@ -482,8 +510,13 @@ def likelier(found: Examination, other: Callable[[], GoingOn]) -> str:
 
     Who reads by dependent clicks is asked of ``other`` only where positions are known.
     """
-    sure = not (found.component > 0).any() and np.sqrt(np.diag(found.covariance)).max() < SURE
-    return "position-based" if sure and found.likelihood >= other().likelihood else "dependent-click"
+    return "position-based" if found.sure and found.likelihood >= other().likelihood else "dependent-click"
+
+
+def with_gaps(found: Examination, cascade: float) -> str:
+    """The model that is usual where positions have gaps and no list has several clicks; ``cascade``: its likelihood."""
+    more = int((found.component >= 0).sum()) - 1  # parameters that the cascade has not
+    return "position-based" if found.sure and found.likelihood - more > cascade else "cascade"
 
 
 @dataclass(frozen=True, eq=False)

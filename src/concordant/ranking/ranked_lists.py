@@ -318,6 +318,14 @@ def several_clicks(prefs: Preferences) -> int:
     return int(prefs.count[prefs.lists.sums((prefs.list_value > 0).astype(np.float64)) > 1].sum(dtype=np.int64))
 
 
+def lists_with_gaps(prefs: Preferences) -> int:
+    """How many lists as shown have something further down than as many places as they hold."""
+    if not isinstance(prefs, Lists) or prefs.kind != "selections":
+        return 0
+    passed = np.where(prefs.list_value > 0, prefs.list_value - 1.0, -prefs.list_value)
+    return int(prefs.count[prefs.lists.most(passed) > 0].sum(dtype=np.int64))
+
+
 def positions_of(prefs: Preferences) -> int:
     """The last position at which lists as shown have anything; 1 of none."""
     return prefs.last_position if isinstance(prefs, Lists) else 1

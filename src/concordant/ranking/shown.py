@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import Unavailable, UsageError, did_you_mean, whole_number
+from concordant.errors import Setting, Unavailable, UsageError, did_you_mean, whole_number
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.status import Status
@@ -57,6 +57,9 @@ def remarks(board: Ranking) -> list[str]:
             words = flag_said(flag, len(codes), structure(board.structure).unlimited)
             shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
             notes.append(Note(flag.label, words + " ({shown})", items=items, rows=len(codes), shown=shown))
+            if flag.label == "never compared" and len(codes) == len(board.item) and board.judgments.any():
+                text = "no judgment compares two items; of clicks {structure} reads items that were shown alone, too"
+                notes.append(Note("nothing compared", text, structure=Setting("structure", "position-based")))
     if of == 1:
         for name, value in board.coefficients.items():
             if not name.startswith("s.e."):

@@ -36,6 +36,7 @@ from concordant.apps.spark.learning_passes import (
     Sampling,
     Totals,
     Trial,
+    differences,
     minimised,
     scaled,
 )
@@ -47,7 +48,7 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve, TooFew, refuse_few
 from concordant.learning.rankers.columns import Learned
 from concordant.learning.rankers.disagreement import FEW_QUERIES
-from concordant.learning.rankers.edge_sources import note_of_several
+from concordant.learning.rankers.edge_sources import note_of_usual
 from concordant.learning.rankers.gate import (
     CURVATURE,
     DEFAULT,
@@ -62,7 +63,7 @@ from concordant.learning.rankers.gate import (
 )
 from concordant.learning.rankers.plans import RIDGE, Plan
 from concordant.learning.rankers.residual_fit import surest
-from concordant.learning.rankers.target import ROUNDING, Difference, Target, spread
+from concordant.learning.rankers.target import ROUNDING, Difference, Target
 from concordant.learning.rankers.validation import reads_below
 from concordant.learning.solvers.least_squares import NormalEquations
 from concordant.learning.targets.informed import FEW_QUERIES as FEW_SAMPLED
@@ -182,7 +183,7 @@ class Choosing:
         self._look(features, rows)
         ranker, kind, n = self.ranker, self.kind, self.n
         informed = ranker._informed(kind)
-        clicks = "dependent-click" if self.facts["several"] else "cascade"  # or another with the same plans
+        clicks = self._usual_clicks()
         tried, ridges, beyond = ranker._to_try(kind, max(self.facts["largest"]), informed, clicks)
         way = ""
         if beyond and len(ridges) > 1:
@@ -264,8 +265,8 @@ class Choosing:
             prior = {"tau2": float(numbers.variance), "prior_ridge": float(numbers.precision / self.facts["mass"])}
         how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
         notes = (*facts.notes, *(() if numbers is None else numbers.notes))
-        if ranker.structure is None and self.facts["several"]:
-            notes += (note_of_several(self.facts["several"], self.judgments, clicks),)
+        if ranker.structure is None:
+            notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks),)
         return theta, how, notes, curve
 
     @property
@@ -363,7 +364,21 @@ class Choosing:
     def _reads_positions(self, tried: list[Plan]) -> bool:
         """Whether all of the log has to say how its clicks are read."""
         below = self.usual or reads_below(self.ranker.structure, Preferences.empty())
-        return of_positions(tried, self.ranker.structure_options) or (bool(self.facts["several"]) and below)
+        unlike = bool(self.facts["several"] or self.facts["gaps"])
+        return of_positions(tried, self.ranker.structure_options) or (unlike and below)
+
+    def _usual_clicks(self) -> str:
+        """The structure that reads clicks where none is named, or another with as many plans."""
+        if self.facts["several"]:
+            return "dependent-click"
+        if not self.facts["gaps"] or self.ranker.structure != "auto":
+            return "cascade"
+        return ClicksRead.of(self.held, [WHOLE], self._items).known[WHOLE].usual
+
+    @property
+    def _items(self) -> dict[int, int]:
+        """Items of the divided queries."""
+        return {query: int(found["items"]) for query, found in self.divided.items()}
 
     def _read_clicks(self, tried: list[Plan], splits: Iterable[Split], compared: list[Split]) -> str:
         """Find how clicks are read from all of the log, from what each fold leaves and what it holds out.
@@ -374,10 +389,11 @@ class Choosing:
         if apart:
             slices = self.slices if self.divided else None
             self._replace(dealt_parts(self.held, slices, apart, self.ranker.seed, self._keys(apart)))
-        items = {query: int(found["items"]) for query, found in self.divided.items()}
         named = of_positions(tried, self.ranker.structure_options)
         with stage("reading clicks"):
-            self.clicks = ClicksRead.of(self.held, read_parts(splits, apart, self.target.of_lists), items, named=named)
+            self.clicks = ClicksRead.of(
+                self.held, read_parts(splits, apart, self.target.of_lists), self._items, named=named
+            )
             self._replace(self.clicks.tell(self.held))
         return self.clicks.known[WHOLE].usual
 
@@ -532,40 +548,8 @@ class Choosing:
             )
             return curve.choosing(surest(apart, products, with_weight, weights, weight, queries))
         best = int(curve["loss"].argmin())
-        gaps = self._differences(sums, cv, best, last)
+        gaps = differences(sums, cv, best)
         return curve.choosing(max(place for place, gap in enumerate(gaps) if gap.mean <= gap.error + ROUNDING))
-
-    def _differences(self, sums: Sums, splits: list[Split], of: int, reference: int) -> list[Difference]:
-        """Loss of each scorer less that of one of them over all folds, as ``Judges.difference``."""
-        weights = np.array([sums[split, "weight"] for split in splits])
-        whole = max(float(weights.sum()), 1e-300)
-        if (splits[0], "sum") in sums:
-            total = sum(sums[split, "sum"] for split in splits)
-            if "clusters" in sums:
-                keys = np.concatenate([keys for keys, _ in sums["clusters"]])
-                known, code = np.unique(keys, return_inverse=True)
-                table = np.zeros((len(known), len(total)))
-                np.add.at(table, code, np.concatenate([each for _, each in sums["clusters"]]))
-                square = np.square(table - table[:, [of]]).sum(axis=0)
-            else:
-                products = sum(sums[split, "products"] for split in splits)
-                square = np.diag(products) - 2 * products[:, of] + products[of, of]
-            mean = (total - total[of]) / whole
-            return [
-                Difference(float(m), float(np.sqrt(max(s, 0.0))) / whole) for m, s in zip(mean, square, strict=True)
-            ]
-        found = []
-        for place in range(len(sums[splits[0], "lost"])):
-            mean = variance = 0.0
-            for split, weight in zip(splits, weights, strict=True):
-                lost = sums[split, "lost"]
-                mean += float(lost[place] - lost[of]) if weight > 0 else 0.0
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    left = sums[split, "parts lost"] / sums[split, "parts weight"][:, None]
-                left = left[:, place] - left[:, of]
-                variance += weight**2 * spread(left[np.isfinite(left)]) ** 2
-            found.append(Difference(mean / whole, float(np.sqrt(variance)) / whole))
-        return found
 
     def _gate(
         self,
@@ -593,6 +577,6 @@ class Choosing:
         weights = np.array([sums[split, "weight"] for split in splits])
         lost = np.array([sums[split, "lost"] / sums[split, "weight"] for split in splits])
         loss = (weights @ lost) / max(float(weights.sum()), 1e-300)
-        gaps = self._differences(sums, splits, 0, 0)
+        gaps = differences(sums, splits, 0)
         first_less_each = [Difference(0.0 - gap.mean, gap.error) for gap in gaps]
         return decided(self.target, names, loss.tolist(), first_less_each)

@@ -1,4 +1,4 @@
-"""Clicks whose lists have several: which model reads them, and what it says of positions, is found of a whole log.
+"""Clicks of lists that have several, or gaps: which model reads them, and what it says of positions, by a whole log.
 
 The position-based model is Newton's method in the log-examinations of positions, with the attractions maximised over in
 the tasks; dependent clicks are the moves of expectation–maximisation, which tasks make again from the start or from
@@ -8,7 +8,7 @@ pass for each step of all of them. Of a query that is divided the attractions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -48,6 +48,7 @@ from concordant.ranking.click_models import (
     KnownClicks,
     Slopes,
     attractions,
+    cascade_likelihood,
     clicked_only,
     clicks_with_more_below,
     explored,
@@ -55,9 +56,11 @@ from concordant.ranking.click_models import (
     linked_positions,
     links_of,
     numbered,
+    rates_likelihood,
     slopes_at,
     trials_of,
     weighted_clicks,
+    with_gaps,
 )
 from concordant.ranking.dependent_clicks import (
     ENOUGH,
@@ -71,7 +74,15 @@ from concordant.ranking.dependent_clicks import (
     rates_at,
     trials_at,
 )
-from concordant.ranking.ranked_lists import all_linked, examinations, positions_of, rates_of, several_clicks, touches
+from concordant.ranking.ranked_lists import (
+    all_linked,
+    examinations,
+    lists_with_gaps,
+    positions_of,
+    rates_of,
+    several_clicks,
+    touches,
+)
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -88,12 +99,17 @@ Part = tuple[int, Which]
 NUMBER = pa.schema([("number", pa.int64())])
 
 
+def _unlike(prefs: Preferences) -> int:
+    """How many lists have several clicks or gaps."""
+    return several_clicks(prefs) + lists_with_gaps(prefs)
+
+
 def _several(prefs: Preferences) -> pa.Table:
-    return pa.table({"number": [several_clicks(prefs)]}, NUMBER)
+    return pa.table({"number": [_unlike(prefs)]}, NUMBER)
 
 
 def _several_of(prefs: Preferences) -> Sums:
-    return Sums(number=several_clicks(prefs))
+    return Sums(number=_unlike(prefs))
 
 
 def _same(prefs: Preferences) -> Preferences:
@@ -117,8 +133,6 @@ def needs_below(structure: Any, judged: JudgedQueries) -> bool:
     """Whether what stands below the last click of a list is read: a pass over a log of clicks with nothing named."""
     if judged.kind != "selections" or not (structure is None or structure == "auto"):
         return reads_below(structure, Preferences.empty())
-    if judged.checks.clicks != "all":
-        return False
     with judged.explained():
         found = judged.table(_several, NUMBER, partial(_several_of_large, judged))
         return bool(sum(found.toArrow()["number"].to_pylist()))
@@ -127,7 +141,10 @@ def needs_below(structure: Any, judged: JudgedQueries) -> bool:
 # -- in a task -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Counting:
-    """Lists with several clicks, those with more below the last one, and the last position, of parts of judgments."""
+    """Lists with several clicks, with more below the last one, with gaps, and the last position, of parts of judgments.
+
+    Where positions have gaps the likelihood of the cascade, too.
+    """
 
     parts: tuple[Which, ...]
 
@@ -137,6 +154,9 @@ class _Counting:
             prefs = held.part(which)
             last = Most(positions_of(prefs))
             own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=last)
+            own |= Sums(gaps=lists_with_gaps(prefs), cascade=0.0)
+            if held.slice is None and not own["several"]:
+                own["cascade"] = cascade_likelihood(prefs)
             if held.slice is not None:
                 batch = Batch.whole(prefs)
                 clicks, examined = examinations(batch)
@@ -394,30 +414,45 @@ class ClicksRead:
             for query in items:
                 self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
                 self.touched[query, which] = counts[which]["touched", query]
-        tell = {which: bool(counts[which]["several"] and counts[which]["below"]) for which in parts}
-        if asked := [which for which in parts if tell[which] or (named and which[0] != HELD)]:
-            self._fit(held, {which: int(counts[which]["longest"].value) for which in asked}, items)
+        several = {which: bool(counts[which]["several"]) for which in parts}
+        tell = {which: bool(counts[which]["below" if several[which] else "gaps"]) for which in parts}
+        asked = {which for which in parts if named and which[0] != HELD}
+        if told := [which for which in parts if tell[which] or which in asked]:
+            longest = {which: int(counts[which]["longest"].value) for which in told}
+            self._fit(held, longest, {which for which in told if several[which] or which in asked}, items)
         for which in parts:
-            if not tell[which]:
-                usual = "dependent-click" if counts[which]["several"] else "cascade"
+            usual = "dependent-click" if several[which] else "cascade"
+            if tell[which] and not several[which]:
+                usual = self._with_gaps(which, float(counts[which]["cascade"]), items)
+            if not tell[which] or not several[which]:
                 self.known[which] = replace(self.known.get(which, KnownClicks(usual)), usual=usual)
         return self
 
-    def _fit(self, held: HeldFrame, longest: Mapping[Which, int], items: Mapping[int, int]) -> None:
+    def _with_gaps(self, which: Which, likelihood: float, items: Mapping[int, int]) -> str:
+        """Which model is usual; ``likelihood``: of the cascade, without divided queries."""
+        examined = self.known[which].examined
+        assert examined is not None
+        return with_gaps(examined, likelihood + sum(rates_likelihood(*self.rates[query, which]) for query in items))
+
+    def _fit(
+        self, held: HeldFrame, longest: Mapping[Which, int], going_on: Set[Which], items: Mapping[int, int]
+    ) -> None:
+        """Find the models of parts; ``going_on``: of which readers who go on are asked for, too."""
         reading = _Reading(longest)
         few = self.entries <= FEW
         passing = _Passing(_Few(held.sums(_Fetching(reading))["clicked"]) if few else held.changed(reading))
         readers: dict[tuple[str, Which], Callable[[Any], Any]] = {}
         for which, places in longest.items():
             readers["position-based", which] = partial(self._examined, which=which, places=places, items=items)
-            readers["dependent-click", which] = partial(self._going, which=which, items=items)
+            if which in going_on:
+                readers["dependent-click", which] = partial(self._going, which=which, items=items)
         try:
             found = side_by_side(readers, passing.sums)
         finally:
             passing.frame.forget()
         for which in longest:
-            examined, going = found["position-based", which], found["dependent-click", which]
-            usual = likelier(examined, lambda going=going: going)  # type: ignore[misc]
+            examined, going = found["position-based", which], found.get(("dependent-click", which))
+            usual = likelier(examined, lambda going=going: going) if going is not None else ""  # type: ignore[misc]
             self.known[which] = KnownClicks(usual, examined, going)
 
     def _examined(

@@ -19,7 +19,7 @@ from concordant.apps.spark.splitting import Union
 from concordant.learning.rankers.disagreement import Disagreement
 from concordant.learning.rankers.edge_sources import of_preferences, of_scores
 from concordant.learning.rankers.plans import Plan, Recipe
-from concordant.learning.rankers.target import PARTS, Target, judges_of_parts
+from concordant.learning.rankers.target import PARTS, Difference, Target, judges_of_parts, spread
 from concordant.learning.solvers.edge_problem import EdgeProblem, factorised
 from concordant.learning.solvers.least_squares import NormalEquations, products
 from concordant.learning.targets.informed import SAMPLE
@@ -28,7 +28,7 @@ from concordant.losses.surrogates import surrogate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, deal_part, dealt_cards, label_keys
-from concordant.ranking.ranked_lists import several_clicks
+from concordant.ranking.ranked_lists import lists_with_gaps, several_clicks
 from concordant.ranking.scores import Scores
 
 Floats = NDArray[np.float64]
@@ -67,6 +67,7 @@ class Facts:
             largest=[int(prefs.judgments.max())],
             single=int((held.groups.sizes == 1).sum()) * held.speaks,
             several=several_clicks(prefs),
+            gaps=lists_with_gaps(prefs),
             clusters=clusters,
             clustered=[prefs.cluster is not None],
         )
@@ -486,3 +487,34 @@ class Losses:
 def products_of(held: Held, thetas: Floats) -> Floats:
     """Scores of the nodes, shape (nodes, scorers)."""
     return np.asarray((held.Z @ thetas)[held.row], np.float64)
+
+
+def differences(sums: Sums, splits: list[Split], of: int) -> list[Difference]:
+    """Loss of each scorer less that of one of them over all folds, as ``Judges.difference``."""
+    weights = np.array([sums[split, "weight"] for split in splits])
+    whole = max(float(weights.sum()), 1e-300)
+    if (splits[0], "sum") in sums:
+        total = sum(sums[split, "sum"] for split in splits)
+        if "clusters" in sums:
+            keys = np.concatenate([keys for keys, _ in sums["clusters"]])
+            known, code = np.unique(keys, return_inverse=True)
+            table = np.zeros((len(known), len(total)))
+            np.add.at(table, code, np.concatenate([each for _, each in sums["clusters"]]))
+            square = np.square(table - table[:, [of]]).sum(axis=0)
+        else:
+            products = sum(sums[split, "products"] for split in splits)
+            square = np.diag(products) - 2 * products[:, of] + products[of, of]
+        mean = (total - total[of]) / whole
+        return [Difference(float(m), float(np.sqrt(max(s, 0.0))) / whole) for m, s in zip(mean, square, strict=True)]
+    found = []
+    for place in range(len(sums[splits[0], "lost"])):
+        mean = variance = 0.0
+        for split, weight in zip(splits, weights, strict=True):
+            lost = sums[split, "lost"]
+            mean += float(lost[place] - lost[of]) if weight > 0 else 0.0
+            with np.errstate(invalid="ignore", divide="ignore"):
+                left = sums[split, "parts lost"] / sums[split, "parts weight"][:, None]
+            left = left[:, place] - left[:, of]
+            variance += weight**2 * spread(left[np.isfinite(left)]) ** 2
+        found.append(Difference(mean / whole, float(np.sqrt(variance)) / whole))
+    return found

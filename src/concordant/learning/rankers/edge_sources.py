@@ -20,7 +20,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.click_models import usual_clicks
-from concordant.ranking.ranked_lists import UNSEEN, several_clicks
+from concordant.ranking.ranked_lists import UNSEEN, lists_with_gaps, several_clicks
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
 
@@ -85,8 +85,8 @@ def of_preferences(
         weight = (training.share / drawn)[batch.query]
         return Source(Population.of(batch), rows, weight, facts, tuple(notes))
     name = structure_for(member, structure, prefs)
-    if structure is None and name not in ("cascade", "log-odds", "budgeted-borda"):
-        notes += several_note(prefs, name)
+    if structure is None and name in CHANCES:
+        notes += usual_note(prefs, name)
     function = find_structure(name) if isinstance(name, str) else name
     found = function(batch, **structure_options)
     facts["structure"] = name if isinstance(name, str) else name.__name__
@@ -119,16 +119,21 @@ def clicks_note(name: str) -> Note:
     return Note("pairs of clicks", text, name=name)
 
 
-def several_note(prefs: Preferences, name: str) -> list[Note]:
-    """Say what lists of several clicks are read by where nothing is named."""
-    return [note_of_several(several_clicks(prefs), len(prefs), name)]
+def usual_note(prefs: Preferences, name: str) -> list[Note]:
+    """Say what lists of several clicks, and those whose positions have gaps, are read by where nothing is named."""
+    return note_of_usual(several_clicks(prefs), lists_with_gaps(prefs), len(prefs), name)
 
 
-def note_of_several(several: int, lists: int, name: str) -> Note:
-    """The same from how many lists have several clicks, of so many."""
-    text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
-    text += ", for the log tells how often positions are examined" if name == "position-based" else ""
-    return Note("several clicks", text, several=several, of=lists, name=name)
+def note_of_usual(several: int, gaps: int, lists: int, name: str) -> list[Note]:
+    """The same from how many lists have several clicks or gaps, of so many."""
+    told = ", for the log tells how often positions are examined"
+    if several:
+        text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
+        text += told if name == "position-based" else ""
+        return [Note("several clicks", text, several=several, of=lists, name=name)]
+    text = "in {gaps:,} of {of:,} lists positions have gaps: they are read by {name}"
+    text += told if name == "position-based" else ", for the log does not tell that positions make a difference"
+    return [Note("gaps", text, gaps=gaps, of=lists, name=name)] if gaps else []
 
 
 def structure_for(member: Surrogate, given: Any, prefs: Preferences) -> Any:

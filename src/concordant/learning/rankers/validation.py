@@ -24,7 +24,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.click_models import usual_clicks
-from concordant.ranking.ranked_lists import examined_only
+from concordant.ranking.ranked_lists import examined_only, lists_with_gaps
 from concordant.ranking.structures import structure as find_structure
 
 Floats = NDArray[np.float64]
@@ -219,7 +219,9 @@ def reads_below(structure: Any, y: Any) -> bool:
     """Whether a structure, or the usual one of these clicks, reads what stands below the last click of a list."""
     prefs = y.prefs if isinstance(y, Judged) else y
     if structure is None or structure == "auto":
-        return isinstance(prefs, Preferences) and find_structure(usual_clicks(prefs)).below
+        if not isinstance(prefs, Preferences):
+            return False
+        return find_structure(usual_clicks(prefs)).below or lists_with_gaps(prefs) > 0  # so that each part is, too
     listed = structure if isinstance(structure, list | tuple) else [structure]
     return any(callable(one) or find_structure(one).below for one in listed)
 
