@@ -62,7 +62,7 @@ class Server:
         self.lines.append(line)
         return line
 
-    def post(self, path: str, body: Any, wait: float = 20.0) -> tuple[int, Any]:
+    def post(self, path: str, body: Any, wait: float = 60.0) -> tuple[int, Any]:
         """Return status and JSON of an answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=wait)
         try:
@@ -73,7 +73,7 @@ class Server:
             connection.close()
 
     def health(self) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", "/health")
             return connection.getresponse().status

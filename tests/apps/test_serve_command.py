@@ -390,7 +390,9 @@ def by_urllib(port: int) -> tuple[int, bytes]:
 
 
 def by_httpx(port: int) -> tuple[int, bytes]:
-    answer = httpx.post(f"http://{LOCAL}:{port}/score", content=LARGE, headers={"content-type": "application/json"})
+    answer = httpx.post(
+        f"http://{LOCAL}:{port}/score", content=LARGE, headers={"content-type": "application/json"}, timeout=60
+    )
     return answer.status_code, answer.content
 
 

@@ -195,7 +195,7 @@ def test_a_model_says_of_what_it_was_made_and_when(folder: Path, monkeypatch: py
 def _until(server: Server, key: str, least: float, wait: float = 60.0) -> dict[str, float]:
     until = time.monotonic() + wait
     while True:
-        found = read_metrics(httpx.get(f"{'http'}://127.0.0.1:{server.port}/metrics").text)
+        found = read_metrics(httpx.get(f"{'http'}://127.0.0.1:{server.port}/metrics", timeout=60).text)
         if found.get(key, 0) >= least:
             return found
         assert time.monotonic() < until, (key, found)
@@ -216,7 +216,7 @@ def test_models_are_exchanged_and_no_request_is_lost(folder: Path) -> None:
         over = threading.Event()
 
         def keep_asking() -> None:
-            with httpx.Client(base_url=f"{'http'}://127.0.0.1:{server.port}") as client:
+            with httpx.Client(base_url=f"{'http'}://127.0.0.1:{server.port}", timeout=60) as client:
                 while not over.is_set():
                     answer = client.post("/rank", json={"items": ["a", "b", "c"]})
                     answers.append((answer.status_code, [row["item"] for row in answer.json().get("ranking", ())]))

@@ -131,6 +131,19 @@ def test_auto_that_would_depend_on_the_whole_log_is_refused(spark: Any, log: Pat
         cs.rank(log, structure="borda", session=spark, replicates=10**5)
 
 
+def test_options_of_reading_go_where_they_belong(spark: Any) -> None:
+    table = {"session": [1, 1, 2, 2], "position": [1, 2, 1, 2], "item": ["a", "b", "a", "b"], "won": [1, 1, 0, 1]}
+    reading = {"columns": {"clicked": "won"}, "clicks": "last"}
+    frame = spark.createDataFrame(pa.table(table))
+    found = cs.rank(frame, "cascade", reading=reading).toArrow().sort_by("item")
+    known = cc.rank(cc.read(table, **reading), "cascade").to_arrow().sort_by("item")
+    assert found["score"].to_pylist() == known["score"].to_pylist() == [0.0, 1.0]
+    with pytest.raises(cc.UsageError, match=r"clicks='last' is an option of reading the log: reading=\{'clicks': …\}"):
+        cs.rank(frame, "cascade", clicks="last")
+    with pytest.raises(cc.UsageError, match="was read already, when its JudgedQueries were made: leave out reading"):
+        cs.rank(JudgedQueries.of(frame, spark, **reading), "cascade", reading=reading)
+
+
 def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: Path) -> None:
     expected = cc.rank(cc.read(log), "log-odds", interval="none")
     judged = JudgedQueries.of(log, spark, most=60)

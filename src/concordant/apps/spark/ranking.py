@@ -19,7 +19,7 @@ from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, OfComparisons, used
 from concordant.apps.spark.divided import Known
-from concordant.apps.spark.frames import HERE, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.frames import HERE, READING, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.shares import TooMuch
@@ -54,6 +54,8 @@ BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
 OF_INTERVALS = ("level", "replicates", "seed", "interval")
 """What intervals are asked for with."""
+RANKING = {"covariates"}
+"""Options of reading that are options of a ranking, too."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
 WORDY = 2
@@ -67,6 +69,7 @@ def rank(
     *,
     interval: str = "auto",
     quasi: bool = False,
+    reading: Mapping[str, Any] | None = None,
     session: SparkSession | None = None,
     master: str | None = None,
     **asked: Any,
@@ -80,14 +83,19 @@ def rank(
 
     Parameters
     ----------
-    log : anything that ``read`` takes without options, or ``JudgedQueries.of(log, …)`` with them.
+    log : anything that ``read`` takes, or the ``JudgedQueries`` of a log.
+    reading : options of ``read``, such as ``{"columns": {"cluster": "annotator"}}``.
     structure, interval, quasi : as in ``concordant.rank``.
     session, master : the Spark session; None, the active one, or one made for ``master``.
     **asked : the other arguments of ``concordant.rank``.
 
     Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
     """
-    judged = log if isinstance(log, JudgedQueries) else JudgedQueries.of(log, session, master=master)
+    for name in sorted(READING - RANKING & asked.keys()):
+        raise UsageError(Setting(name, asked[name]), f" is an option of reading the log: reading={{{name!r}: …}}")
+    if isinstance(log, JudgedQueries) and reading:
+        raise UsageError("the log was read already, when its JudgedQueries were made: leave out ", Setting("reading"))
+    judged = log if isinstance(log, JudgedQueries) else JudgedQueries.of(log, session, master=master, **(reading or {}))
     return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
