@@ -2,7 +2,7 @@
 ``python -m benchmarks.spark_scale fit FOLDER ROWS [MASTER …]``: the default fit of comparisons drawn into a folder.
 ``python -m benchmarks.spark_scale query FOLDER ROWS ITEMS [MASTER …]``: one query of so many comparisons and items.
 ``python -m benchmarks.spark_scale people FOLDER ROWS ITEMS PEOPLE [MASTER …]``: such a query by so many people, whose
-judgments are clusters, ranked with the intervals that nobody asked for.
+judgments are clusters, ranked with the intervals that nobody asked for; ``people=bootstrap`` with those.
 ``python -m benchmarks.spark_scale intervals FOLDER ROWS ITEMS [MASTER …]``: such a query by nobody in particular, with
 the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale grades FOLDER ROWS ITEMS [MASTER …]``: the same with three grades and thresholds.
@@ -76,7 +76,7 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
 
 
 def one_query(folder: Path, rows: int, items: int, masters: list[str], people: int = 0, length: float = 0.0,
-    asked: Sequence[str] = ALONE, grades: int = 0,
+    asked: Sequence[str] = ALONE, grades: int = 0, interval: str = "auto",
 ) -> None:  # fmt: skip
     """Rank one query of so many comparisons by each contender, and say how far its scores are from the first's."""
     print(json.dumps(machine()), flush=True)
@@ -84,7 +84,7 @@ def one_query(folder: Path, rows: int, items: int, masters: list[str], people: i
     whose += f"-grades-{grades}" if grades else ""
     log = folder / f"one-query-{rows}-{items}{whose}.parquet"
     write_queries(log, rows, 1, items, people=people, length=length, grades=grades)
-    asked = ("rank", "--cluster", "person") if people else asked
+    asked = ("rank", "--cluster", "person", "--interval", interval) if people else asked
     ranked(log, rows, items, (*asked, "--covariate", "length") if length else asked, folder, masters)
 
 
@@ -380,7 +380,7 @@ if __name__ == "__main__":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         graded = ("rank", "--ties", "cumulative")
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=graded, grades=3)
-    elif sys.argv[1] in ("people", "covariates"):
+    elif sys.argv[1] in ("people", "people=bootstrap", "covariates"):
         rows, items, people = (int(float(each)) for each in sys.argv[3:6])
         one_query(
             Path(sys.argv[2]),
@@ -388,7 +388,8 @@ if __name__ == "__main__":
             items,
             sys.argv[6:] or ["duckdb", "local[2]"],
             people,
-            0.5 * (sys.argv[1] != "people"),
+            0.5 * (sys.argv[1] == "covariates"),
+            interval=sys.argv[1].partition("=")[2] or "auto",
         )
     elif sys.argv[1].partition("=")[0] in ("lists", "ties"):
         rows, items = (int(float(each)) for each in sys.argv[3:5])

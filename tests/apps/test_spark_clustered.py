@@ -166,6 +166,49 @@ def test_intervals_are_those_of_memory(case: str, shares: int) -> None:
         agrees(of_kinds[0], cc.rank(cc.read(log, cluster="who"), **asked, interval=interval))
 
 
+DRAWN = [
+    *((case, "bradley-terry") for case in CASES if "threshold" not in case and case != "one person"),
+    *(("items that only win or lose", name) for name in ("log-odds", "copeland", "eigenvector")),
+    *(("ties are half a win", name) for name in ("borda", "thurstone-mosteller", "counting", "budgeted-borda")),
+    ("components", "log-odds"),
+    ("plain", "plackett-luce"),
+    ("few votes, in chains", "kemeny"),
+]
+
+
+@pytest.mark.parametrize(("case", "structure"), DRAWN)
+def test_bootstraps_are_those_of_memory(case: str, structure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks draw the clusters, all of them as memory does, and say how often each kind of judgments is drawn."""
+    log, options = CASES[case]
+    options = {name: value for name, value in options.items() if name != "quasi"}
+    options |= {"interval": "bootstrap", "replicates": 60, "seed": 4}
+    prefs = cc.read(log, cluster="who")
+    whole = cc.rank(prefs, structure, **options)
+    for replicated in (1 << 22, 7 * prefs.distinct):
+        monkeypatch.setattr(clustered, "REPLICATED", replicated)
+        found = shared(log, 4).ranked(find_structure(structure), options)
+        assert found is not None
+        agrees(found[0], whole, 1e-7)
+        assert found[0].interval == "bootstrap"
+
+
+def test_bootstraps_that_draw_something_else() -> None:
+    """One cluster is no draw; limits on one side are Bradley–Terry's; strengths hold kinds apart."""
+    member, asked = find_structure("bradley-terry"), {"interval": "bootstrap", "replicates": 50}
+    assert shared(CASES["one person"][0], 1).ranked(member, asked) is None
+    ends = CASES["items that only win or lose"][0]
+    assert shared(ends, 3).ranked(find_structure("plackett-luce"), asked) is None
+    for limit in ("DRAWN", "DRAWABLE"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(clustered, limit, 5)
+            assert shared(ends, 3).ranked(member, asked) is None
+    log = votes(8, 30, 20, ties=0.2, ends=2)
+    log["weight"] = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(log["who"])).tolist()
+    found = shared(log, 4).ranked(member, asked)
+    assert found is not None
+    agrees(found[0], cc.rank(cc.read(log, cluster="who"), **asked), 1e-7)
+
+
 def test_strengths_and_covariates() -> None:
     log = votes(8, 30, 20, ties=0.2, ends=2)
     rng = np.random.default_rng(1)
@@ -202,6 +245,8 @@ def test_what_is_too_much_is_not_brought_together(monkeypatch: pytest.MonkeyPatc
         ({"ties": "davidson"}, "sandwich"),
         ({"interval": "hessian"}, "hessian"),
         ({"structure": "borda", "interval": "none"}, "none"),
+        ({"structure": "borda"}, "bootstrap"),
+        ({"interval": "bootstrap", "replicates": 50}, "bootstrap"),
         ({"interval": "none"}, "none"),
     ],
 )
@@ -255,12 +300,12 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     for asked, structure, clustered_, plain_ in (
         ({"interval": "auto"}, "bradley-terry", True, True),
         ({"interval": "none"}, "bradley-terry", True, True),
-        ({"interval": "bootstrap"}, "bradley-terry", False, False),
+        ({"interval": "bootstrap"}, "bradley-terry", True, False),
         ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", True, True),
         ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
         ({"interval": "auto"}, "borda", True, True),
         ({"interval": "none"}, "borda", True, True),
-        ({"interval": "bootstrap"}, "borda", False, False),
+        ({"interval": "bootstrap"}, "borda", True, False),
     ):
         assert divided_here(judged, structure, asked) is clustered_
         assert divided_here(plain, structure, asked) is plain_

@@ -307,7 +307,7 @@ def test_replicates_against_plain_loops_with_the_same_draws(kind):
     replicates = 70  # two streams
     found = noise(batch, replicates=replicates, seed=5)
     for graph, atoms in enumerate(Atoms.of(batch, 5)):
-        drawn = np.concatenate([stream.draw(atoms) for stream in streams(len(atoms.count), replicates)])
+        drawn = np.concatenate([atoms.drawn(stream) for stream in streams(len(atoms.count), replicates)])
         m, judgments = held(batch, graph)
         each = [adjacency(prefs.kind, one, m) for _, one in judgments]
         data = sum(times * y for (times, _), y in zip(judgments, each, strict=True))

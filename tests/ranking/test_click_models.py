@@ -301,6 +301,43 @@ def test_single_items_are_read_by_their_positions_where_these_make_a_difference(
     assert lists_with_gaps(none) == 0 and usual_clicks(none) == "cascade"
 
 
+@pytest.mark.parametrize(
+    ("at", "rows", "clicks"),
+    [(7, 1, 0), (7, 500, 0), (7, 20, 2), (0, 20, 3)],
+    ids=["one row", "never clicked", "few", "few in front"],
+)
+def test_a_rare_position_decides_nothing(at, rows, clicks):
+    prefs, _ = single_items([1.0, 0.6, 0.3], 0, steady=0.7)
+    query, item, click = prefs.query, prefs.list_item, prefs.list_value > 0
+    place = np.where(click, prefs.list_value, 1 - prefs.list_value).astype(int)
+    query, item, place, click = (np.repeat(each, prefs.count) for each in (query, item, place, click))
+    draw = np.random.default_rng(1)
+    query, item = np.append(query, draw.integers(0, 4, rows)), np.append(item, draw.integers(0, 6, rows))
+    place, click = np.append(place, np.full(rows, at)), np.append(click, np.arange(rows) < clicks)
+    more = Preferences.from_selections(query, np.arange(len(query)), place + (at == 0), item, click.astype(int))
+    assert usual_clicks(prefs) == usual_clicks(more) == "position-based"
+
+
+def test_positions_that_nothing_links_are_not_compared():
+    """Half of the items only on top, the others only below: who is liked and what is seen cannot be told apart."""
+    draw = np.random.default_rng(0)
+    item = draw.integers(0, 6, 20_000)
+    place = np.where(item < 3, 1, 2)
+    clicked = draw.random(20_000) < np.where(place == 1, 0.95, 0.05) * 0.5
+    log = Preferences.from_selections(None, np.arange(20_000), place, item, clicked.astype(int))
+    assert not examination(log).sure and usual_clicks(log) == "cascade"
+
+
+@pytest.mark.parametrize(("rows", "low", "high"), [(2, 0.1, 1.0), (10, 0.0, 0.05)])
+def test_of_items_with_few_rows_examinations_are_off(rows, low, high):
+    draw = np.random.default_rng(5)
+    item = np.repeat(np.arange(40_000 // rows), rows)
+    place = draw.integers(0, 2, len(item))
+    clicked = draw.random(len(item)) < draw.uniform(0.1, 0.9, item[-1] + 1)[item] * np.array([1.0, 0.5])[place]
+    log = Preferences.from_selections(None, np.arange(len(item)), place + 1, item, clicked.astype(int))
+    assert low <= abs(examination(log).value[1] / 0.5 - 1) < high
+
+
 def test_positions_that_make_no_difference_are_left_out_of_it():
     """Of 2 Δ log-likelihood above 2 (K − 1), K = 3, where there is nothing to see: a chance of e^−2, 13.5% (χ², 2)."""
     usual = [usual_clicks(single_items([0.8] * 3, seed, number=3000)[0]) for seed in range(60)]

@@ -122,7 +122,7 @@ def test_a_replicate_is_the_fit_to_the_drawn_judgments():
     prefs = simulated(5, 300, ties=0.2)
     batch = Batch.whole(prefs)
     atoms = Atoms.of(batch, 9)[0]
-    first = next(iter(streams(len(atoms.count), 3))).draw(atoms)
+    first = atoms.drawn(next(iter(streams(len(atoms.count), 3))))
     assert first.sum(axis=1).tolist() == [len(prefs)] * 3
     boot = bootstrap(prefs, replicates=3, seed=9)
     items = np.asarray(prefs.items.values)

@@ -90,7 +90,7 @@ class Pairs:
         """Net strengths in replicates of the bootstrap, some at a time; shape (some, pairs)."""
         some = max(1, CELLS // max(len(self.winner), 1))
         for stream in streams(len(atoms.count), replicates):
-            drawn = stream.draw(atoms)
+            drawn = atoms.drawn(stream)
             for begin in range(0, len(drawn), some):
                 times = drawn[begin : begin + some][:, atoms.member] * atoms.multiplicity
                 yield (self.table @ np.ascontiguousarray(times.T, np.float64)).T

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.curvature import laplacian, pair_weights
 from concordant.ranking.elimination import far_apart
-from concordant.ranking.multinomial import Atoms, Stream, streams
+from concordant.ranking.multinomial import Atoms, AtomsOf, Stream, streams
 from concordant.ranking.plackett_luce import luce_terms, plackett_luce
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
@@ -352,6 +353,7 @@ def bootstrap(
     workers = threads or min(os.cpu_count() or 1, 8)
     in_pairs = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
     in_pairs &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
+    atoms = partial(getattr(structure, "atoms", None) or Atoms.of, seed=seed, clustered=clustered)
     values = np.empty((replicates, nodes))
     unlimited = np.zeros(len(batch), np.int64)
     refit = _Refit(getattr(structure, "replicate", None) or structure, chosen, likelihood)
@@ -365,14 +367,14 @@ def bootstrap(
         for graph in steps("graphs", fast, costs=(batch.groups.sizes[fast] + FAST_NODES[0]).tolist()):
             own = slice(int(batch.node_start[graph]), int(batch.node_start[graph + 1]))
             values[:, own], unlimited[graph] = _together(
-                _one_graph(batch, int(graph)), point.value[own], refit, replicates, (seed, clustered), workers
+                _one_graph(batch, int(graph)), point.value[own], refit, replicates, atoms, workers
             )
         rest = np.flatnonzero(~small)
     else:
         rest = np.arange(len(batch))
     if len(rest):
-        _one_by_one(batch, rest, refit, values, unlimited, seed, clustered)
-    few = _draws(batch, clustered) < 2
+        _one_by_one(batch, rest, refit, values, unlimited, atoms)
+    few = _draws(batch, clustered, getattr(structure, "atoms", None)) < 2
     alone = few[batch.owner]
     if not likelihood:
         return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
@@ -384,8 +386,10 @@ def bootstrap(
     return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))
 
 
-def _draws(batch: Batch, clustered: bool) -> NDArray[np.int64]:
-    """Number of judgments (or clusters) of each graph."""
+def _draws(batch: Batch, clustered: bool, atoms: AtomsOf | None) -> NDArray[np.int64]:
+    """Number of judgments (or clusters) of each graph, or of those that are elsewhere."""
+    if atoms is not None:
+        return np.array([own.draws for own in atoms(batch, 0, clustered=clustered)], np.int64)
     cluster = batch.prefs.cluster if clustered else None
     if cluster is None:
         return batch.judgments
@@ -475,17 +479,17 @@ def _replicated(batch: Batch, times: NDArray[np.int64]) -> Batch:
 
 
 def _together(
-    batch: Batch, point: Floats, refit: _Refit, replicates: int, how: tuple[int, bool], threads: int
+    batch: Batch, point: Floats, refit: _Refit, replicates: int, made: Callable[[Batch], list[Atoms]], threads: int
 ) -> tuple[Floats, int]:
     """Replicates of one graph by the chord method, the stubborn ones by the structure itself."""
-    atoms = Atoms.of(batch, how[0], clustered=how[1])[0]
+    atoms = made(batch)[0]
     kind = Chord if getattr(refit.structure, "function", refit.structure) is bradley_terry else ListChord
     if len(point) == 0 or len(Rankings.of(batch).weight if kind is ListChord else batch.edges.holder) == 0:
         return np.tile(point, (replicates, 1)), 0
     chord = kind.of(batch, atoms, point, float(refit.options.get("prior", 0.01)))
 
     def work(stream: Stream) -> tuple[Floats, int]:
-        draws = stream.draw(atoms)
+        draws = atoms.drawn(stream)
         scores, solved = chord.fit(draws)
         left, beyond = np.flatnonzero(~solved), 0
         if len(left):
@@ -506,12 +510,11 @@ def _one_by_one(
     refit: _Refit,
     values: Floats,
     unlimited: NDArray[np.int64],
-    seed: int,
-    clustered: bool,
+    made: Callable[[Batch], list[Atoms]],
 ) -> None:
     """Replicates of any structure: graphs and replicates side by side in batches of bounded size."""
     part = batch if len(graphs) == len(batch) else _graphs_of(batch, graphs)
-    atoms = Atoms.of(part, seed, clustered=clustered)
+    atoms = made(part)
     columns = np.flatnonzero(np.isin(batch.owner, graphs))
     replicates = len(values)
     plans = [list(streams(len(own.count), replicates)) for own in atoms]
@@ -528,7 +531,7 @@ def _one_by_one(
             blocks = [drawn]
             while have + sum(len(block) for block in blocks) < end:
                 stream = plans[graph].pop(0)
-                blocks.append(stream.draw(own)[:, own.member] * own.multiplicity)
+                blocks.append(own.drawn(stream)[:, own.member] * own.multiplicity)
             drawn = np.concatenate(blocks)
             times[:, part.start[graph] : part.start[graph + 1]] = drawn[: end - have]
             kept[graph] = (end, drawn[end - have :])

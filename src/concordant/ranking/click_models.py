@@ -49,8 +49,9 @@ CLOSE = 1e-9
 CLIP = 0.1
 """Least propensity that a click is divided by."""
 OF_POSITIONS = ("position-based", "dependent-click")
-SURE = 0.5
-"""Largest standard error of a log-examination with which the position-based model is the usual one."""
+SURE, RARE, APART = 0.5, 0.1, 0.05
+"""Largest standard error of a log-examination that counts as known; shares of clicks at positions of which it is not
+known, and of rows at positions that nothing links, up to which the position-based model is the usual one."""
 SAID = 10
 """Positions that a note lists."""
 
@@ -134,6 +135,10 @@ class Examination:
     gradient: float
     likelihood: float
     """Its logarithm."""
+    shown: Floats
+    """How often anything was shown at each position."""
+    clicks: Floats
+    """And clicked."""
 
     @property
     def value(self) -> Floats:
@@ -147,8 +152,21 @@ class Examination:
 
     @property
     def sure(self) -> bool:
-        """Whether the log tells how often all positions are examined: they are linked, every error is small."""
-        return not (self.component > 0).any() and bool(np.sqrt(np.diag(self.covariance)).max() < SURE)
+        """Whether the log tells how often positions are examined, but for few that hardly matter.
+
+        Those that are linked hold all but ``APART`` of what was shown, and those of which it is known how often they
+        are examined, as a share of that with most clicks, to within ``SURE`` in the logarithm, all but ``RARE`` of the
+        clicks.
+        """
+        most = int(self.clicks.argmax())
+        linked = self.component == self.component[most]
+        spread = np.diag(self.covariance) + self.covariance[most, most] - 2 * self.covariance[most]
+        known = linked & (spread < SURE**2)
+        few = (
+            self.shown[~linked].sum() <= APART * self.shown.sum(),
+            self.clicks[~known].sum() <= RARE * self.clicks.sum(),
+        )
+        return bool(self.clicks[most] > 0 and all(few))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -181,8 +199,7 @@ def examination(prefs: Preferences) -> Examination:
 
 def fitted(cells: Cells) -> Examination:
     """Maximise the position-based likelihood Σ c log θa + (n − c) log(1 − θa) over all cells."""
-    there = cells.at_places(cells.shown) > 0
-    cells = clicked_only(cells)
+    shown, cells = cells.at_places(cells.shown), clicked_only(cells)
     v: list[Floats] = []
 
     def at(u: Floats) -> Slopes:
@@ -190,7 +207,7 @@ def fitted(cells: Cells) -> Examination:
         v[:] = [last]
         return found
 
-    return explored(at, numbered(_linked(cells), there))
+    return explored(at, numbered(_linked(cells), shown > 0), shown, cells.at_places(cells.clicked))
 
 
 def clicked_only(cells: Cells) -> Cells:
@@ -228,8 +245,10 @@ def slopes_at(cells: Cells, u: Floats, start: Floats | None = None) -> tuple[Slo
     return Slopes(value, cells.at_places(g), cells.at_places(h), (scaled.T @ scaled).toarray()), v
 
 
-def explored(at: Callable[[Floats], Slopes], component: Ints) -> Examination:
-    """Maximise the likelihood over log-examinations, of whose slopes ``at`` tells; component of each position.
+def explored(at: Callable[[Floats], Slopes], component: Ints, shown: Floats, clicks: Floats) -> Examination:
+    """Maximise the likelihood over log-examinations, of whose slopes ``at`` tells.
+
+    ``component``, ``shown``, ``clicks``: of each position.
 
     In u = log θ and v = log a it is concave, so Newton's method (attractions eliminated) ends at the maximum that
     expectation–maximisation creeps to.
@@ -258,7 +277,7 @@ def explored(at: Callable[[Floats], Slopes], component: Ints) -> Examination:
     covariance[np.ix_(free, free)] = np.linalg.inv(information)
     status = Status.CONVERGED if step <= CLOSE else Status.STOPPED
     largest = float(np.abs(gradient).max(initial=0.0))
-    return Examination(u, covariance, component, status, iteration, largest, here.value)
+    return Examination(u, covariance, component, status, iteration, largest, here.value, shown, clicks)
 
 
 def _slopes(x: Floats, clicked: Floats, passed: Floats) -> tuple[Floats, Floats]:
@@ -463,11 +482,12 @@ def _propensities(find: Callable[[], Examination], given: Sequence[float | None]
 def usual_clicks(prefs: Preferences) -> str:
     """Return the structure that lists as shown are read by where none is named.
 
-    Where lists have several clicks and the log tells how often all positions are examined, the likelier of the
-    position-based model and dependent clicks; else, and of lists that end at their last click, the latter. Where no
-    list has several clicks the cascade; but of lists whose positions have gaps, such as single items with the position
-    at which each was shown, the position-based model where the log tells it and it is likelier by more than the number
-    of its positions (Akaike): the cascade knows nothing of what stood in a gap.
+    Where lists have several clicks and the log tells how often positions are examined (``Examination.sure``), the
+    likelier of the position-based model and dependent clicks; else, and of lists that end at their last click, the
+    latter. Where no list has several clicks the cascade; but of lists whose positions have gaps, such as single items
+    with the position at which each was shown, the position-based model where the log tells it and its log-likelihood is
+    greater by more than the number of its free parameters, positions − 1 (Akaike): the cascade knows nothing of what
+    stood in a gap.
 
     >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
     'dependent-click'

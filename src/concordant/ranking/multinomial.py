@@ -5,7 +5,7 @@ Replicates are drawn in streams of a fixed size, each from its own generator, so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,11 @@ class Atoms:
     """What one draw of the atom adds to each held judgment."""
     key: int
 
+    @property
+    def draws(self) -> int:
+        """The number of draws."""
+        return exact_sum(self.count)
+
     @classmethod
     def of(cls, batch: Batch, seed: int, *, clustered: bool = True) -> list[Atoms]:
         """One for each graph; keys depend on the query's label, the seed and the graph's number within the query."""
@@ -64,6 +69,11 @@ class Atoms:
                 atoms.append(cls(np.ones(len(labels), np.int64), member.astype(np.int64), times, key))
         return atoms
 
+    def drawn(self, stream: Stream) -> Counts:
+        """Counts of shape (replicates, atoms) of the replicates of a stream; each row sums to the number of draws."""
+        seed = np.random.SeedSequence([self.key, stream.number])
+        return multinomial(np.random.Generator(np.random.SFC64(seed)), self.count, stream.end - stream.begin)
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -73,10 +83,9 @@ class Stream:
     begin: int
     end: int
 
-    def draw(self, atoms: Atoms) -> Counts:
-        """Counts of shape (replicates, atoms); each row sums to the number of draws."""
-        seed = np.random.SeedSequence([atoms.key, self.number])
-        return multinomial(np.random.Generator(np.random.SFC64(seed)), atoms.count, self.end - self.begin)
+
+AtomsOf = Callable[..., list[Atoms]]
+"""What finds the atoms of each graph of a batch: ``Atoms.of``, or what does so of judgments that are elsewhere."""
 
 
 def streams(atoms: int, replicates: int) -> Iterator[Stream]:

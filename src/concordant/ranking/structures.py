@@ -36,6 +36,7 @@ from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
 from concordant.ranking.fusion import combsum, rrf
 from concordant.ranking.kemeny import kemeny, rough_kemeny
+from concordant.ranking.multinomial import AtomsOf
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings, all_linked, cascade, examinations, touches
@@ -74,6 +75,8 @@ class Structure:
     positions: bool = False
     """Reads orders by the places of their items, so that no pair table of them is made."""
     likelihood: bool = False
+    atoms: AtomsOf | None = None
+    """What a bootstrap draws, where it is not what a batch holds."""
     expects: bool = False
     """Its scores say how often an item beats another, so pairs can be held against them (``lack_of_fit``)."""
     curvature: Callable[[Batch, Scores], Curvature] | None = None

@@ -3,7 +3,8 @@
 Such a log says few different things: the votes of 10⁷ people on 200 items are 40,000 kinds of judgments at most. Tasks
 count the kinds, of which the scores and their curvature follow here, as in memory. What the clusters are needed for,
 the middle of the sandwich, is a sum over them, and a cluster lies in one share: a matrix of parameters travels. Where
-judgments depend on each other in several ways, they are divided once by each.
+judgments depend on each other in several ways, they are divided once by each. The clusters that a replicate of a
+bootstrap holds are drawn by each task as memory draws them, all of them; what travels is how often it holds each kind.
 
 Judgments between items that the data do not limit against each other, which are few, come here as they are.
 """
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
-from typing import Any
+from threading import Lock
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,23 +27,27 @@ from scipy.sparse import csr_array, vstack
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.shares import CROSSING, Held, Ways, in_cells, taken
-from concordant.apps.spark.splitting import alike, shared_out, together
+from concordant.apps.spark.splitting import Union, alike, shared_out, together
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
+from concordant.preferences.counts import MOST
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.preferences import Comparisons, Lists, Preferences, with_unranked_last
+from concordant.preferences.sampling import label_keys
 from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
+from concordant.ranking.multinomial import Atoms, Counts, Stream, streams
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 LARGEST = 1000
 """Items of a sandwich: each task sends a square matrix of so many rows."""
 DIFFERENT = 1 << 19
@@ -50,9 +56,21 @@ UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
 """Notes on what is here without its clusters."""
 
 
+REPLICATED = 1 << 22
+"""Numbers of kinds in replicates that a task returns."""
+DRAWN = 1 << 29
+"""Numbers of kinds in all replicates, and ``DRAWABLE`` clusters, beyond which no bootstrap of them is drawn here."""
+DRAWABLE = 1 << 22
+
+
 # -- in a task -----------------------------------------------------------------------------------------------------
 def _same(prefs: Preferences) -> Preferences:
     return prefs
+
+
+def _labels(prefs: Preferences) -> Sums:
+    """Who made the judgments."""
+    return Sums(labels=Union(prefs.clusters or Labels.empty()))
 
 
 def without_clusters(prefs: Preferences) -> Preferences:
@@ -142,7 +160,115 @@ class Middle:
         return found, clusters
 
 
+def numbers_among(prefs: Comparisons, kinds: Comparisons) -> Ints:
+    """The number of each judgment among kinds that say the same, whoever made it."""
+    items = kinds.items.codes_of(prefs.items.values).astype(np.int64)
+    told, known = _told(prefs, items), _told(kinds, np.arange(len(kinds.items)))
+    _, found = np.unique(np.concatenate([known, told]), axis=0, return_inverse=True)
+    place = np.zeros(len(found), np.int64)
+    place[found[: len(known)]] = np.arange(len(known))
+    return place[found[len(known) :]]
+
+
+def _told(prefs: Comparisons, items: Ints) -> Floats:
+    """What judgments say, a row for each; ``items``: numbers for the codes."""
+    one = np.ones(prefs.distinct)
+    parts = [items[prefs.winner], items[prefs.loser], 0.0 * one if prefs.tie is None else prefs.tie]
+    parts += [one if each is None else each for each in (prefs.weight, prefs.share)]
+    parts += [] if prefs.time is None else [prefs.time]
+    return np.column_stack([*parts, *([] if prefs.covariates is None else [prefs.covariates])]).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """How often replicates ``begin`` … ``end`` − 1 hold each kind, by the clusters of a share."""
+
+    kinds: Comparisons
+    clusters: Labels
+    """All of the query, which are drawn."""
+    key: int
+    replicates: int
+    """Of the bootstrap."""
+    begin: int
+    end: int
+
+    def __call__(self, prefs: Comparisons) -> Sums:
+        labels, number = prefs.clusters or Labels.empty(), len(self.clusters)
+        where, own = (numbers_among(prefs, self.kinds), prefs.cluster_ways[0]), self.clusters.codes_of(labels.values)
+        judged = csr_array((prefs.count.astype(np.int64), where), shape=(self.kinds.distinct, len(own)))
+        none, found = np.zeros(0, np.int64), []
+        atoms = Atoms(np.ones(number, np.int64), none, none, self.key)
+        for stream in streams(number, self.replicates):
+            if stream.begin < self.end and stream.end > self.begin:
+                drawn = atoms.drawn(stream)[max(self.begin - stream.begin, 0) : self.end - stream.begin]
+                found.append((judged @ np.ascontiguousarray(drawn[:, own].T)).T)
+        return Sums(drawn=np.concatenate(found))
+
+
 # -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Elsewhere(Atoms):
+    """Kinds of judgments as what a bootstrap draws, of clusters that lie in shares."""
+
+    clusters: int
+    find: Callable[[int, int], Counts]
+    """How often replicates hold each kind, from one on to before another."""
+
+    @property
+    def draws(self) -> int:
+        return self.clusters
+
+    def drawn(self, stream: Stream) -> Counts:
+        return self.find(stream.begin, stream.end)
+
+
+@dataclass(eq=False)
+class Drawing:
+    """Replicates of a bootstrap of the clusters of a query, some in each pass over its shares."""
+
+    sums: Callable[[Callable[[Any], Sums]], Sums]
+    kinds: Comparisons
+    clusters: Labels
+    replicates: int
+    seed: int
+    found: dict[int, Counts] = field(default_factory=dict)
+    """By pass, the last of them."""
+    lock: Any = field(default_factory=Lock)
+    """Replicates are fitted side by side."""
+
+    @property
+    def pass_(self) -> int:
+        """Replicates of a pass."""
+        return max(REPLICATED // max(self.kinds.distinct, 1), 1)
+
+    def atoms(self, batch: Batch, seed: int, *, clustered: bool = True) -> list[Atoms]:
+        """As ``Atoms.of``, of a batch of these kinds, some of them perhaps several times."""
+        member = numbers_among(cast(Comparisons, batch.prefs), self.kinds)[batch.judgment]
+        multiplicity = np.zeros(len(member), np.int64)
+        multiplicity[np.unique(member, return_index=True)[1]] = 1  # those of a kind are drawn together
+        number = self.kinds.count.astype(np.int64)
+        return [Elsewhere(number, member, multiplicity, 0, len(self.clusters), self.some)]
+
+    def some(self, begin: int, end: int) -> Counts:
+        """How often these replicates hold each kind."""
+        parts = []
+        for number in range(begin // self.pass_, (end - 1) // self.pass_ + 1):
+            first = number * self.pass_
+            parts.append(self._of(number)[max(begin - first, 0) : end - first])
+        return np.concatenate(parts)
+
+    def _of(self, number: int) -> Counts:
+        with self.lock:
+            if number not in self.found:
+                begin = number * self.pass_
+                end, key = min(begin + self.pass_, self.replicates), label_keys(self.kinds.queries, self.seed)[0]
+                work = _Replicates(self.kinds, self.clusters, int(key), self.replicates, begin, end)
+                while len(self.found) > 1:
+                    self.found.pop(min(self.found))
+                self.found[number] = self.sums(work)["drawn"]
+            return self.found[number]
+
+
 @dataclass(eq=False)
 class ByClusters:
     """The shares of a query, and its kinds of judgments; to be freed by ``forget``."""
@@ -209,13 +335,19 @@ class ByClusters:
         prefs, clustered = self.kinds, asked["interval"] == "sandwich"
         if prefs is None or not len(prefs) or (clustered and len(prefs.items) > LARGEST):
             return None
-        member = replace(member, expects=False)
-        if clustered:
-            member = replace(member, curvature=self._curvature)
+        member, drawn = replace(member, expects=False), asked["interval"] == "bootstrap"
+        if drawn:
+            drawing = self._drawing(prefs, asked)
+            if drawing is None:
+                return None
+            member = replace(member, atoms=drawing.atoms)
+        if clustered or (drawn and member.curvature is not None):
             between = self._between(prefs, member, asked.get("ties"))
             if between is None:
                 return None
-            prefs = between
+            if between is not prefs and (member.name != "bradley-terry" or len(prefs.items) > LARGEST):
+                return None  # limits on one side are those of the sandwich
+            prefs, member = between, replace(member, curvature=self._curvature)
         board = rank(prefs, member, **asked)
         left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in UNSEEN)}
         notes: list[str] = [note for note in board.notes if note not in left]
@@ -229,6 +361,16 @@ class ByClusters:
             f"{said} ({self.shares:,} shares, {self.passes:,} passes); whether the model fits was not looked at"
         )
         return board, notes
+
+    def _drawing(self, kinds: Preferences, asked: Mapping[str, Any]) -> Drawing | None:
+        """What draws the clusters; None: too many of them or of their kinds, or too few clusters to draw."""
+        replicates = int(asked.get("replicates", 1000))
+        if not isinstance(kinds, Comparisons) or replicates * kinds.distinct > DRAWN or self.clusters > DRAWABLE:
+            return None
+        if self.clusters < 2 or self.clusters * self.judgments > MOST:
+            return None
+        clusters = self.sums(_labels)["labels"].labels
+        return Drawing(self.sums, kinds, clusters, replicates, int(asked.get("seed", 0)))
 
     def _between(self, kinds: Preferences, member: Structure, ties: Any) -> Preferences | None:
         """The kinds, but for what lies between blocks: that as it was said, with clusters; None: too much of it."""

@@ -219,7 +219,8 @@ def _linked(clicked: _Clicked, which: Which) -> Sums:
     """Which positions clicked items link; of a slice the cells."""
     cells = clicked.cells[which]
     if clicked.slice is None:
-        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)), shown=clicked.shown[which])
+        clicks = cells.at_places(cells.clicked)
+        return Sums(linked=Blocks(linked_positions(cells).astype(np.int32)), shown=clicked.shown[which], clicks=clicks)
     key = cells.nodes.owner * PLACES + cells.place
     return Sums({clicked.slice.query: Tally.of(key, cells.shown, cells.clicked)})
 
@@ -419,25 +420,27 @@ class ClicksRead:
         asked = {which for which in parts if named and which[0] != HELD}
         if told := [which for which in parts if tell[which] or which in asked]:
             longest = {which: int(counts[which]["longest"].value) for which in told}
-            self._fit(held, longest, {which for which in told if several[which] or which in asked}, items)
+            cascade = {which: float(counts[which]["cascade"]) for which in told if not several[which]}
+            self._fit(held, longest, cascade, {which for which in told if several[which] or which in asked}, items)
         for which in parts:
-            usual = "dependent-click" if several[which] else "cascade"
-            if tell[which] and not several[which]:
-                usual = self._with_gaps(which, float(counts[which]["cascade"]), items)
-            if not tell[which] or not several[which]:
+            if not tell[which]:
+                usual = "dependent-click" if several[which] else "cascade"
                 self.known[which] = replace(self.known.get(which, KnownClicks(usual)), usual=usual)
         return self
 
-    def _with_gaps(self, which: Which, likelihood: float, items: Mapping[int, int]) -> str:
-        """Which model is usual; ``likelihood``: of the cascade, without divided queries."""
-        examined = self.known[which].examined
-        assert examined is not None
-        return with_gaps(examined, likelihood + sum(rates_likelihood(*self.rates[query, which]) for query in items))
-
     def _fit(
-        self, held: HeldFrame, longest: Mapping[Which, int], going_on: Set[Which], items: Mapping[int, int]
+        self,
+        held: HeldFrame,
+        longest: Mapping[Which, int],
+        cascade: Mapping[Which, float],
+        going_on: Set[Which],
+        items: Mapping[int, int],
     ) -> None:
-        """Find the models of parts; ``going_on``: of which readers who go on are asked for, too."""
+        """Find the models of parts, and which is usual.
+
+        ``cascade``: its likelihood without divided queries, where no list has several clicks; ``going_on``: of which
+        parts readers who go on are asked for, too.
+        """
         reading = _Reading(longest)
         few = self.entries <= FEW
         passing = _Passing(_Few(held.sums(_Fetching(reading))["clicked"]) if few else held.changed(reading))
@@ -452,7 +455,11 @@ class ClicksRead:
             passing.frame.forget()
         for which in longest:
             examined, going = found["position-based", which], found.get(("dependent-click", which))
-            usual = likelier(examined, lambda going=going: going) if going is not None else ""  # type: ignore[misc]
+            if which in cascade:
+                likelihood = cascade[which] + sum(rates_likelihood(*self.rates[query, which]) for query in items)
+                usual = with_gaps(examined, likelihood)
+            else:
+                usual = likelier(examined, lambda going=going: going)  # type: ignore[misc]
             self.known[which] = KnownClicks(usual, examined, going)
 
     def _examined(
@@ -460,11 +467,11 @@ class ClicksRead:
     ) -> Examination:
         found = ask(_linked)
         linked = [found["linked"]] if "linked" in found else [Blocks(np.arange(places, dtype=np.int32))]
-        own, shown = [], found["shown"] if "shown" in found else np.zeros(places)
+        own, (shown, clicks) = [], (found.get(name, np.zeros(places)) for name in ("shown", "clicks"))
         for query, size in items.items():
             cells = self.cells[query, which] = cells_of(found[query], size, places)
             own.append(clicked_only(cells))
-            shown = shown + cells.at_places(cells.shown)
+            shown, clicks = shown + cells.at_places(cells.shown), clicks + cells.at_places(cells.clicked)
             linked.append(Blocks(linked_positions(cells).astype(np.int32)))
 
         def at(u: Floats) -> Slopes:
@@ -475,7 +482,7 @@ class ClicksRead:
         block = linked[0]
         for other in linked[1:]:
             block += other
-        return explored(at, numbered(block.block.astype(np.int64), shown > 0))
+        return explored(at, numbered(block.block.astype(np.int64), shown > 0), shown, clicks)
 
     def _going(self, ask: Callable[[Any], Sums], *, which: Which, items: Mapping[int, int]) -> GoingOn:
         places = ask(_places)

@@ -296,7 +296,9 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
     if asked["interval"] == "sandwich":
         plain = structure == "bradley-terry" and asked.get("ties", "half") in TREATED
         return plain and 0 < columns <= CROSSED
-    return columns > 0 and asked["interval"] in ("none", "hessian")
+    return columns > 0 and (
+        asked["interval"] in ("none", "hessian") or (asked["interval"] == "bootstrap" and columns == 1)
+    )
 
 
 def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any], *, free: bool = False) -> bool:
