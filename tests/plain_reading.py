@@ -389,12 +389,14 @@ def _list(kind: str, rows: list[Row], there: set[str], skip: bool) -> tuple[Any,
 
 
 def _at_positions(shown: list[tuple[int, tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
-    """Positions are read as they are, but of lists with gaps that go beyond 1,000: after g of nothing 1 + g or −g."""
+    """Positions are read as they are, those beyond 1,000 of lists with gaps as that: after g of nothing 1 + g or −g."""
     last = shown[-1][0]
-    order_alone = last > 1000 and last != len(shown)
+    if last != len(shown) and last > 1000:
+        room = max(1000, len(shown)) - len(shown)
+        shown = [(min(position, room + place), entry) for place, (position, entry) in enumerate(shown, 1)]
     found, before = [], 0
     for position, (item, clicked) in shown:
-        gap = 0 if order_alone else position - before - 1
+        gap = position - before - 1
         found.append((item, 1 + gap if clicked else -gap))
         before = position
     return found

@@ -160,7 +160,7 @@ def on_positions(notes: Any) -> list[str]:
 
 
 def far_positions(notes: Any) -> list[str]:
-    return [str(note).partition(": in ")[2] for note in notes if "are read as an order alone" in str(note)]
+    return [str(note).partition(": in ")[2] for note in notes if "what stands further down" in str(note)]
 
 
 @pytest.mark.parametrize("texts", [False, True])

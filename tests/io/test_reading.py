@@ -576,10 +576,12 @@ def test_positions_with_gaps_are_read_as_they_are_given_and_said() -> None:
     scores = [rank(one, "cascade").to_arrow()["score"].to_pylist() for one in (read(whole), prefs)]
     assert scores[0] == scores[1]  # the order alone
     far = {**log, "position": [1, 2, 1001, 2, 1, 3, 2, 5]}
-    (given, alone) = (note for note in read(far).notes if getattr(note, "code", "").startswith("positions as"))
-    assert (given.numbers["lists"], alone.numbers["lists"], alone.code) == (1, 1, "positions as an order")
-    assert "in 1 of 4 lists positions have gaps and go beyond 1,000: they are read as an order alone" in alone
-    assert read(far) == read({**log, "position": [1, 2, 1, 2, 1, 3, 2, 5]})
+    (given, beyond) = (note for note in read(far).notes if getattr(note, "code", "").startswith("positions "))
+    assert (given.numbers["lists"], beyond.numbers["lists"], beyond.code) == (1, 1, "positions beyond")
+    assert "in 1 of 4 lists positions have gaps and go beyond 1,000: what stands further down counts as shown" in beyond
+    assert read(far) == read({**log, "position": [1, 2, 1000, 2, 1, 3, 2, 5]})
+    further = [read({**log, "position": [1, 2, 5, *three, 2, 5]}) for three in ([2000, 7, 3000], [999, 7, 1000])]
+    assert further[0] == further[1]
     columns = [log[name] for name in ("session", "position", "item", "clicked")]
     (same,) = Preferences.from_selections(None, *columns).notes
     assert str(note).endswith(f": {same}") and same.startswith("in 2 of 4 lists")

@@ -415,7 +415,13 @@ def test_rows_of_single_items_are_learned_from_by_their_positions() -> None:
     even = Preferences.from_selections(query, np.arange(number), place + 1, item, np.zeros(number, int))
     ranker = AggregationRanker(order="all", ridge=1.0).fit(features, even)
     (note,) = [str(note) for note in ranker.status_["notes"] if note.code == "gaps"]
-    assert "read by cascade, for the log does not tell that positions make a difference" in note
+    assert "read by cascade, for clicked items do not move between positions" in note
+    place = draw.integers(0, 8, number)
+    alike = (draw.random(number) < chance[query, item]).astype(int)
+    ranker = AggregationRanker(order="all", ridge=1.0)
+    ranker.fit(features, Preferences.from_selections(query, np.arange(number), place + 1, item, alike))
+    (note,) = [str(note) for note in ranker.status_["notes"] if note.code == "gaps"]
+    assert "read by cascade, which explains the clicks as well as position-based" in note
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -55,7 +55,7 @@ class Checked:
     shared: bool = False
     """Whether outcomes are shares of a win."""
     gaps: tuple[int, int] = (0, 0)
-    """Lists as shown whose positions have gaps, and such of which they are an order alone, for they go far."""
+    """Lists as shown whose positions have gaps, and such that go further than positions are read."""
 
 
 def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:

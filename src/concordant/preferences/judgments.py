@@ -76,7 +76,7 @@ def clean_lists(
 ) -> tuple[Clean, tuple[int, int]]:
     """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list.
 
-    The second: how many lists as shown have gaps in their positions, and of how many these are an order alone.
+    The second: how many lists as shown have gaps in their positions, and how many of them go further than is read.
     """
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):

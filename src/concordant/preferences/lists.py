@@ -295,13 +295,14 @@ def _finished(
     arguments["count"] = often = times(lists.times, number_of, chosen)[chosen]
     gaps = far = 0
     if place is not None:
-        arguments["value"], gap, alone = at_positions(Ragged(offsets), values[entries] > 0, place[entries])
-        gaps, far = int(often[gap & ~alone].sum()), int(often[alone].sum())
+        arguments["value"], gap, beyond = at_positions(Ragged(offsets), values[entries] > 0, place[entries])
+        gaps, far = int(often[gap & ~beyond].sum()), int(often[beyond].sum())
     return Checked(arguments, seen.lists, not chosen.any(), gaps=(gaps, far))
 
 
 FAR = 1000
-"""Positions up to which lists with gaps are read as they were given; further ones are hardly where readers look."""
+"""Positions up to which lists with gaps are read as they were given: readers hardly look further. What stands further
+down counts as shown there, the last at this position and those before it one above another."""
 
 
 def at_positions(
@@ -309,22 +310,23 @@ def at_positions(
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the values of the entries of lists as shown, which say clicks and positions, and the lists with gaps.
 
-    The last: the lists of which the order of the positions is all that counts.
+    The last: the lists with gaps that go beyond ``FAR``.
 
-    An entry before which g positions hold nothing of the log has 1 + g where it was clicked and −g where not; of a list
-    that has gaps and goes beyond ``FAR`` there is none. ``shown_at`` reads them.
+    An entry before which g positions hold nothing of the log has 1 + g where it was clicked and −g where not.
+    ``shown_at`` reads them.
     """
-    gap = np.diff(position, prepend=0) - 1
-    gap[lists.first] = position[lists.first] - 1
     last = position[lists.start[1:] - 1]
     gaps = last != lists.sizes
-    alone = gaps & (last > FAR)
-    gap[lists.spread(alone)] = 0
-    return np.where(clicked, 1 + gap, -gap).astype(np.float64), gaps, alone
+    far = gaps & (last > FAR)
+    until = np.where(far, np.maximum(FAR, lists.sizes), last)  # a list has room for what it holds
+    position = np.minimum(position, lists.spread(until + 1 - lists.sizes) + lists.place)
+    gap = np.diff(position, prepend=0) - 1
+    gap[lists.first] = position[lists.first] - 1
+    return np.where(clicked, 1 + gap, -gap).astype(np.float64), gaps, far
 
 
 def said_of_positions(gaps: int, far: int, of: int, log: str = "", *, one_in: int = 1) -> tuple[Note, ...]:
-    """Say of how many lists as shown the positions have gaps, and of how many they are an order alone; where any are.
+    """Say of how many lists as shown the positions have gaps, and of how many they go beyond ``FAR``; where any do.
 
     ``one_in``: of how many lists one was looked at.
 
@@ -335,14 +337,14 @@ def said_of_positions(gaps: int, far: int, of: int, log: str = "", *, one_in: in
         "{lists:,} of {of:lists} positions do not run from 1 on without gaps: position-based, inverse-propensity and "
         "dependent-click take them as they are given, everything else as an order"
     )
-    alone = (
-        "{lists:,} of {of:lists} positions have gaps and go beyond {far:,}: they are read as an order alone, and an "
-        "item counts as shown at its place in the list"
+    beyond = (
+        "{lists:,} of {of:lists} positions have gaps and go beyond {far:,}: what stands further down counts as shown "
+        "at {far:,}, or just above what follows it"
     )
     looked = " (one list in {one_in:,} was looked at)" if one_in > 1 else ""
     start, more = "{log}: in " if log else "in ", dict[str, Any](log=log, of=of, one_in=one_in)
     notes = [Note("positions as given", start + given + looked, lists=gaps, **more)] if gaps else []
-    notes += [Note("positions as an order", start + alone + looked, lists=far, far=FAR, **more)] if far else []
+    notes += [Note("positions beyond", start + beyond + looked, lists=far, far=FAR, **more)] if far else []
     return tuple(notes)
 
 

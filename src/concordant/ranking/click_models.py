@@ -151,22 +151,23 @@ class Examination:
         return np.asarray(self.value * np.sqrt(np.diag(self.covariance)), np.float64)
 
     @property
-    def sure(self) -> bool:
-        """Whether the log tells how often positions are examined, but for few that hardly matter.
+    def linked(self) -> bool:
+        """Whether clicked items link positions that hold all but ``APART`` of what was shown."""
+        most = int(self.clicks.argmax())
+        apart = self.shown[self.component != self.component[most]].sum()
+        return bool(self.clicks[most] > 0 and apart <= APART * self.shown.sum())
 
-        Those that are linked hold all but ``APART`` of what was shown, and those of which it is known how often they
-        are examined, as a share of that with most clicks, to within ``SURE`` in the logarithm, all but ``RARE`` of the
-        clicks.
+    @property
+    def sure(self) -> bool:
+        """Whether they are linked and few clicks are where it is not known how often a position is examined.
+
+        Those that are known to within ``SURE`` in the logarithm, as a share of the position with most clicks, hold all
+        but ``RARE`` of the clicks.
         """
         most = int(self.clicks.argmax())
-        linked = self.component == self.component[most]
         spread = np.diag(self.covariance) + self.covariance[most, most] - 2 * self.covariance[most]
-        known = linked & (spread < SURE**2)
-        few = (
-            self.shown[~linked].sum() <= APART * self.shown.sum(),
-            self.clicks[~known].sum() <= RARE * self.clicks.sum(),
-        )
-        return bool(self.clicks[most] > 0 and all(few))
+        known = (self.component == self.component[most]) & (spread < SURE**2)
+        return self.linked and bool(self.clicks[~known].sum() <= RARE * self.clicks.sum())
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -485,9 +486,9 @@ def usual_clicks(prefs: Preferences) -> str:
     Where lists have several clicks and the log tells how often positions are examined (``Examination.sure``), the
     likelier of the position-based model and dependent clicks; else, and of lists that end at their last click, the
     latter. Where no list has several clicks the cascade; but of lists whose positions have gaps, such as single items
-    with the position at which each was shown, the position-based model where the log tells it and its log-likelihood is
-    greater by more than the number of its free parameters, positions − 1 (Akaike): the cascade knows nothing of what
-    stood in a gap.
+    with the position at which each was shown, the position-based model where clicked items link the positions and its
+    log-likelihood is greater by more than the number of its free parameters, positions − 1 (Akaike): the cascade knows
+    nothing of what stood in a gap.
 
     >>> usual_clicks(Preferences.from_selections(None, [1, 1], [1, 2], ["x", "y"], [1, 1]))
     'dependent-click'
@@ -536,7 +537,7 @@ def likelier(found: Examination, other: Callable[[], GoingOn]) -> str:
 def with_gaps(found: Examination, cascade: float) -> str:
     """The model that is usual where positions have gaps and no list has several clicks; ``cascade``: its likelihood."""
     more = int((found.component >= 0).sum()) - 1  # parameters that the cascade has not
-    return "position-based" if found.sure and found.likelihood - more > cascade else "cascade"
+    return "position-based" if found.linked and found.likelihood - more > cascade else "cascade"
 
 
 @dataclass(frozen=True, eq=False)

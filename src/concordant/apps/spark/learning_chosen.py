@@ -266,7 +266,9 @@ class Choosing:
         how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
         notes = (*facts.notes, *(() if numbers is None else numbers.notes))
         if ranker.structure is None:
-            notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks),)
+            examined = None if self.clicks is None else self.clicks.known[WHOLE].examined
+            linked = examined is not None and examined.linked
+            notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks, linked),)
         return theta, how, notes, curve
 
     @property

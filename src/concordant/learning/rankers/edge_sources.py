@@ -19,7 +19,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.ranking.click_models import usual_clicks
+from concordant.ranking.click_models import examination, usual_clicks
 from concordant.ranking.ranked_lists import UNSEEN, lists_with_gaps, several_clicks
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -121,18 +121,22 @@ def clicks_note(name: str) -> Note:
 
 def usual_note(prefs: Preferences, name: str) -> list[Note]:
     """Say what lists of several clicks, and those whose positions have gaps, are read by where nothing is named."""
-    return note_of_usual(several_clicks(prefs), lists_with_gaps(prefs), len(prefs), name)
+    several, gaps = several_clicks(prefs), lists_with_gaps(prefs)
+    linked = bool(gaps and not several) and examination(prefs).linked
+    return note_of_usual(several, gaps, len(prefs), name, linked)
 
 
-def note_of_usual(several: int, gaps: int, lists: int, name: str) -> list[Note]:
-    """The same from how many lists have several clicks or gaps, of so many."""
+def note_of_usual(several: int, gaps: int, lists: int, name: str, linked: bool) -> list[Note]:
+    """The same from how many lists have several clicks or gaps, of so many; ``linked``: whether positions are."""
     told = ", for the log tells how often positions are examined"
     if several:
         text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
         text += told if name == "position-based" else ""
         return [Note("several clicks", text, several=several, of=lists, name=name)]
     text = "in {gaps:,} of {of:,} lists positions have gaps: they are read by {name}"
-    text += told if name == "position-based" else ", for the log does not tell that positions make a difference"
+    alike = ", which explains the clicks as well as position-based, whose parameters are more"
+    apart = ", for clicked items do not move between positions: what is liked and what stands high cannot be told apart"
+    text += told if name == "position-based" else alike if linked else apart
     return [Note("gaps", text, gaps=gaps, of=lists, name=name)] if gaps else []
 
 
