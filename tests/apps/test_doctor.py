@@ -288,6 +288,20 @@ def test_fields_that_stand_apart_by_another_mark(tmp_path: Path) -> None:
         assert seen.usable == (mark == "\t")
 
 
+def test_clicks_of_items_that_were_shown_alone(tmp_path: Path) -> None:
+    """They compare nothing, and there is a ranking of them all the same; of no click there is none."""
+    log = tmp_path / "c.csv"
+    log.write_text("session,position,item,clicked\n1,1,a,1\n2,2,a,0\n3,1,b,0\n4,2,b,1\n5,3,a,1\n")
+    seen = cc.doctor(log)
+    assert seen.usable and not seen.stops
+    assert [command.split(str(log))[1] for command, _ in seen.commands] == [
+        " --structure position-based",
+        " --features FEATURES --model model",
+    ]
+    log.write_text("session,position,item,clicked\n1,1,a,0\n2,2,a,0\n")
+    assert cc.doctor(log).stops == ["no judgment prefers an item to another"]
+
+
 def test_votes_with_an_id_are_taken_once(tmp_path: Path) -> None:
     head = "id,model_a,model_b,winner\n"
     (tmp_path / "x.csv").write_text(head + "1,a,b,model_a\n2,b,a,model_a\n1,a,b,model_a\n")

@@ -262,6 +262,12 @@ class _Look:
     def next(self, options: str, clusters: Sequence[str], prefs: Preferences, looks: Looks | None) -> None:
         """Name the commands to run on judgments."""
         plainly = f"{self.quoted} {options}".strip()
+        if self.seen.numbers.get("clicks alone"):
+            purpose = "chances of a click at the first position, with intervals"
+            self.suggest(f"concordant rank {plainly} --structure position-based", purpose)
+            purpose = "learn to score items; FEATURES is a table of numbers for each"
+            self.suggest(f"concordant fit {plainly} --features FEATURES --model model", purpose)
+            return
         line = " ".join([plainly, *(f"--cluster {shlex.quote(name)}" for name in clusters)])
         name = self.seen.name.split(".")[0]
         page = shlex.quote(f"{name or 'report'}.html")

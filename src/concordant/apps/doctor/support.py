@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from concordant.errors import counted, few
 from concordant.preferences.connectivity import connectivity, net_weights, strong_components
 from concordant.preferences.graphs import Batch, Graphs
-from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 
 DENSE = 1_500
 """Items of a graph up to which its information is inverted; beyond, each item's own is taken."""
@@ -90,6 +90,9 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
         return ["too many pairs to look at here; concordant rank looks"], []
     batch = Batch.whole(prefs)
     graphs = batch.graphs
+    if not len(graphs.first) and isinstance(prefs, Lists) and prefs.kind == "selections" and prefs.list_value.max() > 0:
+        numbers["clicks alone"] = True
+        return ["how often items are clicked, and at which positions; no judgment compares two items"], []
     if not len(graphs.first):
         return [], ["no judgment prefers an item to another"]
     found = connectivity(graphs)

@@ -48,7 +48,7 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve, TooFew, refuse_few
 from concordant.learning.rankers.columns import Learned
 from concordant.learning.rankers.disagreement import FEW_QUERIES
-from concordant.learning.rankers.edge_sources import note_of_usual
+from concordant.learning.rankers.edge_sources import apart, note_of_usual
 from concordant.learning.rankers.gate import (
     CURVATURE,
     DEFAULT,
@@ -265,10 +265,12 @@ class Choosing:
             prior = {"tau2": float(numbers.variance), "prior_ridge": float(numbers.precision / self.facts["mass"])}
         how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
         notes = (*facts.notes, *(() if numbers is None else numbers.notes))
+        examined = None if self.clicks is None else self.clicks.known[WHOLE].examined
         if ranker.structure is None:
-            examined = None if self.clicks is None else self.clicks.known[WHOLE].examined
             linked = examined is not None and examined.linked
             notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks, linked),)
+        if plan.row["structure"] == "position-based" and examined is not None:
+            notes += (*apart(examined),)
         return theta, how, notes, curve
 
     @property

@@ -17,7 +17,7 @@ from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
 from concordant.learning.rankers.columns import Columns, Learned, StreamedTraining, TargetSums, WholeColumns, note_needs
 from concordant.learning.rankers.diagnosis import Diagnosis, diagnosed
-from concordant.learning.rankers.edge_sources import usual_note
+from concordant.learning.rankers.edge_sources import notes_of_clicks
 from concordant.learning.rankers.estimator import known
 from concordant.learning.rankers.gate import (
     DEFAULT,
@@ -350,8 +350,7 @@ class AggregationRanker(RegressionRanker):
             of_parts = partial(judged_parts, training, made, target, self.folds, self.seed, likely)
             ended = self._fit_regressor(training, columns, made(training.prefs), target, of_parts)
         notes = [*training.notes, *facts.notes, *maker.notes, *outgrown]
-        if self.structure is None:
-            notes += usual_note(training.prefs, clicks)
+        notes += notes_of_clicks(training.prefs, self.structure is None, str(plan.row["structure"]), clicks)
         told = gated or kept is not None
         found = Learned(plan, facts, ended, ridge, ridges, maker.facts, beyond, told, gates, unchosen)
         before = getattr(self, "status_", {})
