@@ -90,7 +90,8 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
         return ["too many pairs to look at here; concordant rank looks"], []
     batch = Batch.whole(prefs)
     graphs = batch.graphs
-    if not len(graphs.first) and isinstance(prefs, Lists) and prefs.kind == "selections" and prefs.list_value.max() > 0:
+    clicks = prefs.kind == "selections" and isinstance(prefs, Lists) and (prefs.list_value > 0).any()
+    if clicks and not len(graphs.first):
         numbers["clicks alone"] = True
         return ["how often items are clicked, and at which positions; no judgment compares two items"], []
     if not len(graphs.first):

@@ -364,13 +364,15 @@ class ByClusters:
 
     def _drawing(self, kinds: Preferences, asked: Mapping[str, Any]) -> Drawing | None:
         """What draws the clusters; None: too many of them or of their kinds, or too few clusters to draw."""
-        replicates = int(asked.get("replicates", 1000))
-        if not isinstance(kinds, Comparisons) or replicates * kinds.distinct > DRAWN or self.clusters > DRAWABLE:
+        replicates, seed = asked.get("replicates", 1000), asked.get("seed", 0)
+        if not isinstance(kinds, Comparisons) or not isinstance(replicates, int) or not isinstance(seed, int):
+            return None
+        if replicates * kinds.distinct > DRAWN or self.clusters > DRAWABLE:
             return None
         if self.clusters < 2 or self.clusters * self.judgments > MOST:
             return None
         clusters = self.sums(_labels)["labels"].labels
-        return Drawing(self.sums, kinds, clusters, replicates, int(asked.get("seed", 0)))
+        return Drawing(self.sums, kinds, clusters, replicates, seed)
 
     def _between(self, kinds: Preferences, member: Structure, ties: Any) -> Preferences | None:
         """The kinds, but for what lies between blocks: that as it was said, with clusters; None: too much of it."""
