@@ -300,6 +300,9 @@ def test_clicks_of_items_that_were_shown_alone(tmp_path: Path) -> None:
     ]
     log.write_text("session,position,item,clicked\n1,1,a,0\n2,2,a,0\n")
     assert cc.doctor(log).stops == ["no judgment prefers an item to another"]
+    log.write_text("position,item,clicked\n1,a,1\n2,a,0\n")
+    (stop,) = cc.doctor(log).stops
+    assert stop.startswith("No column says what was shown together: session (") and not cc.doctor(log).usable
 
 
 def test_votes_with_an_id_are_taken_once(tmp_path: Path) -> None:
