@@ -16,7 +16,7 @@ from concordant.preferences.values import Reason, Reject, say
 from concordant.progress import stage
 from concordant.record import said_of
 
-LAST = {role: role for role in ("clicked", "judgment", "rank", "query (or user, or judgment)")} | {
+LACKING = {role: role for role in ("clicked", "judgment", "rank", "query (or user, or judgment)")} | {
     "session": "session (what was shown together; a number for each row where that was one item)"
 }
 """What a layout may lack alone, all its other roles being there, and what it is; what tells nothing is left out."""

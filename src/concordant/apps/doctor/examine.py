@@ -21,7 +21,7 @@ from concordant.apps.doctor.support import paired, recurring, supports
 from concordant.errors import ConcordantError, InputError, Setting, UsageError, counted, few, shown
 from concordant.io.engines.counting import with_columns
 from concordant.io.engines.memory import arrow_table
-from concordant.io.forms import LAST
+from concordant.io.forms import LACKING
 from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
 from concordant.io.log.tables import from_object
@@ -407,7 +407,7 @@ class _Look:
             return self.suggest(f"concordant evaluate {self.quoted} LABELS --metric ndcg@10", purpose)
         if item is not None and {*names} & {*ALIASES["clicked"]} and not {*names} & {*ALIASES["session"]}:
             seen.what = "clicks on items"
-            return self.stopped(f"No column says what was shown together: {LAST['session']}.")
+            return self.stopped(f"No column says what was shown together: {LACKING['session']}.")
         if item is not None and (numeric := _numeric(log, [name for name in log.columns if name != item])):
             seen.what = f"features of items: {counted(len(numeric), 'columns')} of numbers for each {shown(item)}"
             seen.usable = True
