@@ -22,6 +22,12 @@ LACKING = {role: role for role in ("clicked", "judgment", "rank", "query (or use
 """What a layout may lack alone, all its other roles being there, and what it is; what tells nothing is left out."""
 
 
+def lacking(attempts: Mapping[str, object]) -> list[str]:
+    """Say which layouts lack one thing only, given what each lacks."""
+    told = [(layout, str(what)) for layout, what in attempts.items()]
+    return [f"{one} lacks {LACKING.get(what, what)}" for one, what in told if what in LACKING or " to go with " in what]
+
+
 class NothingFits(InputError):
     """No layout fits the columns of a log."""
 

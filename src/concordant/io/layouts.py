@@ -16,7 +16,7 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
-from concordant.io.forms import LACKING, Columns, Form, NothingFits, Reading, places, some
+from concordant.io.forms import Columns, Form, NothingFits, Reading, lacking, places, some
 from concordant.io.log.rows import Sought
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
@@ -409,10 +409,7 @@ def _nothing_fits(
         wanted = f"{name}: missing for {kind}: {'; or '.join(map(str, attempts.values()))}; {there}"
     else:
         wanted = f"{name}: no layout fits these columns; {there}"
-        lacking = ((one, str(what)) for one, what in attempts.items())
-        partly = [
-            f"{one} lacks {LACKING.get(what, what)}" for one, what in lacking if what in LACKING or " to go " in what
-        ]
+        partly = lacking(attempts)
         wanted += f" ({'; '.join(partly)})" if partly else ""
     if roles:
         wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
