@@ -124,6 +124,32 @@ def test_nothing_half_written(command: str, logs: Path, tmp_path: Path) -> None:
     assert stopped == 2
 
 
+LOADS = """
+import os, signal, sys, time
+from importlib.machinery import ExtensionFileLoader
+import concordant.apps.commands as commands
+
+class Slow(ExtensionFileLoader):
+    def exec_module(self, module):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+        print("loaded", flush=True)  # an exception before would have ended the process, as nanobind does
+
+def main(*_, **__):
+    Slow("x", "x").exec_module(None)
+    time.sleep(20)
+
+commands._call = main
+commands.main(["rank", "votes.csv"])
+"""
+
+
+def test_a_compiled_module_is_loaded_before_a_signal_is_heeded() -> None:
+    done = subprocess.run([sys.executable, "-c", LOADS], capture_output=True, text=True, check=False, timeout=SOON)
+    assert (done.returncode, done.stdout) == (130, "loaded\n"), done.stderr
+    assert done.stderr.splitlines()[-1] == "interrupted" and "Traceback" not in done.stderr
+
+
 SAYS_SO = """
 import concordant.ranking.rank as session
 from concordant.apps.commands import main

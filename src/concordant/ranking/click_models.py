@@ -151,6 +151,11 @@ class Examination:
         return np.asarray(self.value * np.sqrt(np.diag(self.covariance)), np.float64)
 
     @property
+    def apart(self) -> tuple[Note, ...]:
+        """Say which positions cannot be compared; nothing where all can."""
+        return self.notes if self.component.max() > 0 else ()
+
+    @property
     def linked(self) -> bool:
         """Whether clicked items link positions that hold all but ``APART`` of what was shown."""
         most = int(self.clicks.argmax())

@@ -9,6 +9,7 @@ long call of a compiled library, a thread that waits for signals removes what is
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from importlib.machinery import ExtensionFileLoader
 from types import FrameType
 from typing import Any
 
@@ -99,6 +101,8 @@ def one_line(text: str) -> str:
 
 GRACE = 1.8
 """Seconds that the main thread has to unwind."""
+SOON = 0.02
+"""Seconds after which a signal that came while a compiled module was loaded is looked at again."""
 GRACE_OF_SPARK = 10.0
 """The same where a Spark session has to be stopped."""
 PATIENCE = 60.0
@@ -186,10 +190,16 @@ class Watch:
                 self._told = True
                 self._said()
 
-    def _handle(self, number: int, _: FrameType | None) -> None:
-        if self.caught is None and not self.over:
-            self.caught = number
-            raise Interrupted
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.caught is not None or self.over:
+            return
+        if _loading(frame):  # an exception in there may end the process
+            again = threading.Timer(SOON, _thread.interrupt_main, [number])
+            again.daemon = True
+            again.start()
+            return
+        self.caught = number
+        raise Interrupted
 
     def _wait(self) -> None:
         """Wait for a signal that is ours, then for the main thread; end the process if that takes too long."""
@@ -215,6 +225,16 @@ class Watch:
         with suppress(Exception):
             self.say()
         os._exit(self.status)
+
+
+def _loading(frame: FrameType | None) -> bool:
+    """Whether a compiled module is being loaded."""
+    while frame is not None:
+        called = frame.f_code.co_name in ("create_module", "exec_module")
+        if called and isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.choosing import Curve, TooFew, refuse_few
 from concordant.learning.rankers.columns import Learned
 from concordant.learning.rankers.disagreement import FEW_QUERIES
-from concordant.learning.rankers.edge_sources import apart, note_of_usual
+from concordant.learning.rankers.edge_sources import note_of_usual
 from concordant.learning.rankers.gate import (
     CURVATURE,
     DEFAULT,
@@ -270,7 +270,7 @@ class Choosing:
             linked = examined is not None and examined.linked
             notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks, linked),)
         if plan.row["structure"] == "position-based" and examined is not None:
-            notes += (*apart(examined),)
+            notes += examined.apart
         return theta, how, notes, curve
 
     @property

@@ -19,7 +19,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
-from concordant.ranking.click_models import Examination, examination, usual_clicks
+from concordant.ranking.click_models import examination, usual_clicks
 from concordant.ranking.ranked_lists import UNSEEN, lists_with_gaps, several_clicks
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import structure as find_structure
@@ -122,12 +122,7 @@ def clicks_note(name: str) -> Note:
 def notes_of_clicks(prefs: Preferences, unnamed: bool, taken: str, clicks: str) -> list[Note]:
     """Say what clicks are read by, where that is not named, and where positions cannot be compared."""
     notes = usual_note(prefs, clicks) if unnamed else []
-    return [*notes, *(apart(examination(prefs)) if taken == "position-based" else [])]
-
-
-def apart(found: Examination) -> list[Note]:
-    """Say which positions nothing links."""
-    return [note for note in found.notes if note.code == "not identified"]
+    return [*notes, *(examination(prefs).apart if taken == "position-based" else ())]
 
 
 def usual_note(prefs: Preferences, name: str) -> list[Note]:
