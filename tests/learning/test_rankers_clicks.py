@@ -367,13 +367,18 @@ def test_an_audit_says_nothing_of_items_that_nobody_examined() -> None:
         assert [note.numbers["unseen"] for note in found.notes if note.code == "never examined"] == [(seen == 0).sum()]
 
 
+def two_features(draw: np.random.Generator) -> tuple[Features, np.ndarray, np.ndarray]:
+    """Of 8 items of each of 30 queries: the features, chances by the one, and the other, by which a log was shown."""
+    relevance, shown_by = draw.normal(size=(2, 30, 8))
+    X = np.column_stack([relevance.ravel(), shown_by.ravel()])
+    features = Features.of(X, np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8), ["relevance", "shown by"])
+    return features, 1 / (1 + np.exp(1.0 - 1.5 * relevance)), shown_by
+
+
 def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> None:
     """Clicks of the position-based model, a tenth of the lists shuffled; the same, never shuffled: dependent clicks."""
     draw = np.random.default_rng(11)
-    relevance, shown_by = draw.normal(size=(2, 30, 8))
-    chance = 1 / (1 + np.exp(1.0 - 1.5 * relevance))
-    X = np.column_stack([relevance.ravel(), shown_by.ravel()])
-    features = Features.of(X, np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8), ["relevance", "shown by"])
+    features, chance, shown_by = two_features(draw)
     for share, name in ((0.1, "position-based"), (0.0, "dependent-click")):
         query = np.repeat(np.arange(30), 200)
         order = np.argsort(-shown_by, axis=1)[query]
@@ -393,10 +398,7 @@ def test_lists_of_several_clicks_are_learned_from_by_what_the_log_tells() -> Non
 def test_rows_of_single_items_are_learned_from_by_their_positions() -> None:
     """The ranker that made the log puts what it likes on top; nothing named: attractions, and not rates of clicks."""
     draw = np.random.default_rng(12)
-    relevance, shown_by = draw.normal(size=(2, 30, 8))
-    chance = 1 / (1 + np.exp(1.0 - 1.5 * relevance))
-    X = np.column_stack([relevance.ravel(), shown_by.ravel()])
-    features = Features.of(X, np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8), ["relevance", "shown by"])
+    features, chance, shown_by = two_features(draw)
     number = 40_000
     query, item = draw.integers(0, 30, number), draw.integers(0, 8, number)
     place = np.argsort(np.argsort(-shown_by, axis=1), axis=1)[query, item]
@@ -415,7 +417,7 @@ def test_rows_of_single_items_are_learned_from_by_their_positions() -> None:
     even = Preferences.from_selections(query, np.arange(number), place + 1, item, np.zeros(number, int))
     ranker = AggregationRanker(order="all", ridge=1.0).fit(features, even)
     (note,) = [str(note) for note in ranker.status_["notes"] if note.code == "gaps"]
-    assert "read by cascade, for clicked items do not move between positions" in note
+    assert "read by cascade, for clicked items do not link the positions" in note
     place = draw.integers(0, 8, number)
     alike = (draw.random(number) < chance[query, item]).astype(int)
     ranker = AggregationRanker(order="all", ridge=1.0)

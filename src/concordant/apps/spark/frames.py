@@ -421,9 +421,9 @@ class JudgedQueries:
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
                 ") where no intervals are asked for (",
                 Setting("interval", "none"),
-                ") or, but for the bootstrap, at most 16.8 million pairs of items were judged, of the sandwich 1,000 "
-                "items; other scores from as many pairs, clicks or places. A linear scorer is "
-                "fitted to structures by name whose scores are found so",
+                ") or, but for a bootstrap without clusters, at most 16.8 million pairs of items were judged, of the "
+                "sandwich 1,000 items; other scores from as many pairs, clicks or places. A linear scorer is fitted to "
+                "structures by name whose scores are found so",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
         with told(self.name):

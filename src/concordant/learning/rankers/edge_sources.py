@@ -141,9 +141,7 @@ def note_of_usual(several: int, gaps: int, lists: int, name: str, linked: bool) 
         return [Note("several clicks", text, several=several, of=lists, name=name)]
     text = "in {gaps:,} of {of:,} lists positions have gaps: they are read by {name}"
     alike = ", which explains the clicks as well as position-based, whose parameters are more"
-    unlinked = (
-        ", for clicked items do not move between positions: what is liked and what stands high cannot be told apart"
-    )
+    unlinked = ", for clicked items do not link the positions: what is liked and what stands high cannot be told apart"
     text += told if name == "position-based" else alike if linked else unlinked
     return [Note("gaps", text, gaps=gaps, of=lists, name=name)] if gaps else []
 
