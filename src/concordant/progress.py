@@ -51,6 +51,36 @@ clock = time.monotonic
 """What time is measured by."""
 
 
+class Aside:
+    """Time that goes to what no plan and no step knows of: loops that are compiled, once on a machine.
+
+    Nothing is said of what is left meanwhile, and no piece of work takes longer by it.
+    """
+
+    going_on = 0
+    """How much of that is being done now, one inside the other."""
+    _since = _spent = 0.0
+
+    @classmethod
+    def begin(cls) -> None:
+        """Such work begins."""
+        cls.going_on += 1
+        if cls.going_on == 1:
+            cls._since = clock()
+
+    @classmethod
+    def end(cls) -> None:
+        """It is over."""
+        cls.going_on -= 1
+        if not cls.going_on:
+            cls._spent += clock() - cls._since
+
+    @classmethod
+    def seconds(cls) -> float:
+        """Seconds that went to it so far."""
+        return cls._spent + (clock() - cls._since if cls.going_on else 0.0)
+
+
 class Stage:
     """One piece of work that is going on: what is done, how much of it, since when.
 
@@ -69,7 +99,7 @@ class Stage:
     ) -> None:
         self.what, self.total, self.done = what, None if total is None else float(total), 0.0
         self.even, self.apart = even, apart
-        self.began = clock()
+        self.began, self._aside = clock(), Aside.seconds()
         self.step = step
         """How much is done by the step that goes on."""
         self._of = of
@@ -90,7 +120,7 @@ class Stage:
         """Say that ``done`` are done, of ``total`` where that is known now; 0: what was done so far was setting out."""
         if self._of is not None:
             if not done:
-                self._out, self._first, self._last = self.seconds, (0.0, 0.0), (0.0, 0.0)
+                self._out, self._first, self._last = self.worked, (0.0, 0.0), (0.0, 0.0)
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
             self._of.tell()
@@ -98,13 +128,13 @@ class Stage:
     def foresee(self, least: float, most: float) -> None:
         """Say how many seconds are left at least and at most, where the work itself knows better than its steps."""
         if self._of is not None:
-            self._foreseen = self.seconds + least, self.seconds + most
+            self._foreseen = self.worked + least, self.worked + most
             self._of.tell()
 
     def _mark(self, step: float | None) -> None:
         """Take note of when so much was done."""
         self.step = (self.done - self._last[0] or self.step) if step is None else step
-        self._last = (self.done, self.seconds - self._out)
+        self._last = (self.done, self.worked - self._out)
         if self.done > 0 and not self._first[0]:
             self._first = self._last
 
@@ -114,6 +144,11 @@ class Stage:
         return clock() - self.began
 
     @property
+    def worked(self) -> float:
+        """Seconds of them that went to the work itself."""
+        return self.seconds - (Aside.seconds() - self._aside)
+
+    @property
     def share(self) -> float | None:
         """What is done of the whole, from 0 to 1; None where the whole is not known."""
         return min(max(self.done / self.total, 0.0), 1.0) if self.total else None
@@ -121,7 +156,7 @@ class Stage:
     @property
     def remaining(self) -> float | None:
         """Seconds that are left by the speed of the steps that are done; None where that says little or nothing."""
-        span = self.span
+        span = None if Aside.going_on else self.span
         if span is None or span[1] + 1.0 > WIDE * (span[0] + 1.0):
             return None
         return math.sqrt((span[0] + 1.0) * (span[1] + 1.0)) - 1.0
@@ -134,9 +169,9 @@ class Stage:
         much was spent on setting out.
         """
         if self._foreseen is not None:
-            least, most = (max(end - self.seconds, 0.0) for end in self._foreseen)
+            least, most = (max(end - self.worked, 0.0) for end in self._foreseen)
             return least, most
-        gone = self.seconds - self._out
+        gone = self.worked - self._out
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, gone)
         if not self.total or not self.even or last <= 0 or gone < SURE:
             return None
@@ -215,13 +250,13 @@ class Whole:
     def end(self, one: Stage) -> None:
         """Take note that a stage is over."""
         if self.now is one:
-            self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.seconds
+            self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.worked
             self._inside, self._pace = [], None
         elif one in self._inside:
             self._inside.remove(one)
         if self._part is not None and self._part[0] is one:
             usual, self._part = self._part[1], None
-            self._pace = one.seconds / usual if usual else None
+            self._pace = one.worked / usual if usual else None
 
     @property
     def pace(self) -> float | None:
@@ -230,7 +265,7 @@ class Whole:
             return self._pace
         one, usual = self._part
         left = one.remaining
-        return self._pace if left is None or not usual else (one.seconds + left) / usual
+        return self._pace if left is None or not usual else (one.worked + left) / usual
 
     def _here(self, name: str) -> float | None:
         """Seconds that a piece usually takes on a machine that is as slow as this one."""
@@ -263,7 +298,7 @@ class Whole:
         ahead_of = [name for name in self.usual if name not in self.took and (not now or now.what != name)]
         to_come = [self._here(name) for name in ahead_of]
         known = [seconds for seconds in to_come if seconds is not None]
-        if not self.usual or len(known) < len(to_come):
+        if not self.usual or len(known) < len(to_come) or Aside.going_on:
             return None
         over = [name for name in self.took if not now or now.what != name]
         spent = [(self.took[name], usual) for name in over if (usual := self._here(name))]
@@ -273,19 +308,19 @@ class Whole:
         pace = self.pace
         if now is not None and span is not None and usual:
             longer = self._longer(spent, usual) if pace is None else pace / self.slower
-            within = min(max(longer * usual - before - now.seconds, span[0]), span[1])
+            within = min(max(longer * usual - before - now.worked, span[0]), span[1])
         if now is not None and within is None and usual and pace is not None:
-            within = max(pace / self.slower * usual - before - now.seconds, 0.0)
+            within = max(pace / self.slower * usual - before - now.worked, 0.0)
         if now is not None and within is None and usual and (inner := self._of_inner()) is not None:
-            within = inner if inner > usual - before - now.seconds else None
+            within = inner if inner > usual - before - now.worked else None
         if now is not None and within is not None and usual and not before:
-            spent.append((now.seconds + within, usual))
+            spent.append((now.worked + within, usual))
         ahead = sum(known) + ((usual or 0.0) if within is None else 0.0)
         factor = self._longer(spent, ahead)
         if now is not None and within is None:
             if usual is None:
                 return None
-            rest = factor * usual - before - now.seconds
+            rest = factor * usual - before - now.worked
             within = max(rest, -BEYOND * rest)
         return (within or 0.0) + factor * sum(known)
 

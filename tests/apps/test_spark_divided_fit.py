@@ -157,6 +157,16 @@ def impressions(sizes: dict[str, tuple[int, int]]) -> tuple[Table, Table]:
     return log, rows
 
 
+def one_of_several_clicks(sizes: dict[str, tuple[int, int]]) -> tuple[Table, Table]:
+    """Lists with one click at most but for a single one: most parts of the log have none of it."""
+    log, rows = lists("selections", sizes)
+    last = max(place for place, position in enumerate(log["position"]) if position == 3)
+    at = [place for place, one in enumerate(log["session"]) if one == log["session"][last]]
+    for place in at:
+        log["clicked"][place] = int(log["position"][place] < 3)
+    return log, rows
+
+
 SMALL = {f"q{number}": (5, 40) for number in range(14)}
 CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "one query": (votes({"large": (20, 900)}), {}, ("large",)),
@@ -346,6 +356,22 @@ CASES: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
         lists("selections", {**SMALL, "large": (9, 300), "larger": (8, 310)}, clicks=3, people=30),
         {"target": "ndcg@3"},
         ("large", "larger"),
+    ),
+    "a list of several clicks": (one_of_several_clicks({"p": (5, 40), "large": (9, 300)}), {}, ("large",)),
+    "a list of several clicks, a gate": (
+        one_of_several_clicks({**SMALL, "large": (9, 300)}),
+        {"order": "all", "gate": True, "folds": 2},
+        ("large",),
+    ),
+    "clicks by a named model": (
+        lists("selections", {**SMALL, "large": (9, 300)}),
+        {"structure": "dependent-click", "order": [40, "all"]},
+        ("large",),
+    ),
+    "several clicks by a named model": (
+        lists("selections", {**SMALL, "large": (9, 300)}, clicks=3),
+        {"structure": "position-based", "order": [40, "all"]},
+        ("large",),
     ),
     "clicks with gaps": (impressions({**SMALL, "large": (60, 1500)}), {}, ("large",)),
     "clicks with gaps and a gate": (

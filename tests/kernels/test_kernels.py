@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from concordant.preferences import sampling
 from concordant.preferences.counted import declare
 from concordant.preferences.labels import Labels
 from concordant.preferences.sampling import draw_subsets, label_keys
+from concordant.progress import Aside
 from concordant.ranking import largest as largest_file
 from concordant.ranking.largest import critical
 from concordant.ranking.largest import largest as largest_differences
@@ -185,7 +187,9 @@ def test_many_orders_are_each_as_alone(name: str) -> None:
 
 
 # -- compiling -----------------------------------------------------------------------------------------------------
-def test_without_a_folder_for_the_cache_it_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(name="uncached")
+def _uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder for what is compiled can be written."""
     import numba
 
     if not compiling.compiles():
@@ -198,7 +202,21 @@ def test_without_a_folder_for_the_cache_it_compiles_all_the_same(monkeypatch: py
         return njit(**options)
 
     monkeypatch.setattr(numba, "njit", nowhere)
+
+
+@pytest.mark.usefixtures("uncached")
+def test_without_a_folder_for_the_cache_it_compiles_all_the_same() -> None:
     assert compiling.compiled(lambda x: x + 1)(2) == 3
+
+
+@pytest.mark.usefixtures("uncached")
+def test_what_compiling_takes_is_known() -> None:
+    before, began = Aside.seconds(), time.monotonic()
+    loop = compiling.compiled(lambda x: x + 2)
+    assert loop(1) == 3 and not Aside.going_on
+    took = Aside.seconds() - before
+    assert 0 < took <= time.monotonic() - began
+    assert loop(2) == 4 and Aside.seconds() - before == took  # compiled once
 
 
 def test_the_cache_is_renewed_when_any_kernel_changes() -> None:

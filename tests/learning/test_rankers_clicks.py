@@ -27,7 +27,7 @@ from concordant.learning.rankers.gate import edge_scorer, fitted
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.target import Target
+from concordant.learning.rankers.target import Judges, Target
 from concordant.learning.rankers.validation import learning_rows
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.err import err
@@ -35,6 +35,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.splits import folds
+from concordant.ranking.click_models import usual_clicks
 from concordant.ranking.ranked_lists import examinations, examined_only
 from concordant.ranking.structures import STRUCTURES
 
@@ -344,6 +345,31 @@ def test_held_out_lists_judge_examined_items_alone() -> None:
         judge = Target.of(name, "selections").judge(part)
         assert judge.loss(scores) == judge.loss(other)
         assert judge.loss(scores) != judge.loss(-scores)
+
+
+def test_parts_are_read_and_judged_as_all_of_the_log() -> None:
+    """A part of a log with a few lists of several clicks has none of them: the log's model reads it all the same."""
+    draw = np.random.default_rng(5)
+    rows = [(session, place, int(item)) for session in range(200) for place, item in enumerate(draw.permutation(6), 1)]
+    session, position, item = (list(column) for column in zip(*rows, strict=True))
+    last = {one: {int(draw.integers(1, 5))} for one in range(200)}
+    last[7] = {1, 3}  # the only list of several clicks
+    clicked = [int(place in last[one]) for one, place, _ in rows]
+    prefs = Preferences.from_selections(["q"] * len(rows), session, position, item, clicked)
+    assert usual_clicks(prefs) == "dependent-click"
+    parts = [held for _, held in folds(prefs, 5, seed=1)]
+    assert sorted(map(usual_clicks, parts)) == ["cascade"] * 4 + ["dependent-click"]
+    scores = draw.normal(size=6)
+    target = Target.of(None, "selections")
+    for named in ("dependent-click", "position-based"):
+        judge = Judges(target.reading(prefs, named), parts, None)
+        found = [one.gains for one in (*judge.folds, *(one for each in judge.parts for one in each))]
+        for value, part in zip(found, parts, strict=False):
+            assert value.tolist() == STRUCTURES[named](Batch.whole(part)).value.tolist()
+        assert len(found) == 55 and judge.loss([scores] * 5) > 0
+    usual, given = (target.reading(prefs, *how) for how in ((None,), ("position-based", {"propensities": [1.0]})))
+    assert usual.clicks == given.clicks == "dependent-click" and str(usual) == str(target) == "err"
+    assert Target.of("pairwise", "selections").reading(prefs).clicks == ""
 
 
 def test_streamed_features_fit_as_those_in_memory(tmp_path) -> None:

@@ -25,6 +25,8 @@ from concordant.auditing.settings import AuditSettings
 from concordant.auditing.shapes import shapes
 from concordant.auditing.stopping import settling
 from concordant.errors import CannotRank, InputError, UsageError, refuse_idle, whole_number
+from concordant.learning.rankers.edge_sources import usual_note
+from concordant.learning.rankers.plans import CHANCES
 from concordant.learning.rankers.target import Target
 from concordant.losses.surrogates import Chosen, choose
 from concordant.memory import needs
@@ -228,6 +230,8 @@ def audited(
     refuse_crossed(prefs, "an audit")
     wanted = replace(_Wanted.of(prefs, settings), keep=keep)
     items = int(prefs.member_groups.sizes.sum())
+    usual = prefs.kind == "selections" and settings.structure is None and wanted.law.structure.name in CHANCES
+    noted = usual_note(prefs, wanted.law.structure.name) if usual else []
     prefs = prefs if wanted.law.structure.below else examined_only(prefs)
     unseen = items - int(prefs.member_groups.sizes.sum())
     _check(prefs, settings)
@@ -258,8 +262,8 @@ def audited(
     cut = parts[-1].cut or done < len(prefs.queries)
     found = (_cut if cut else _joined)(prefs, wanted, parts)
     text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
-    note = Note("never examined", text, unseen=unseen)
-    return replace(found, notes=(note, *found.notes)) if unseen else found
+    noted += [Note("never examined", text, unseen=unseen)] if unseen else []
+    return replace(found, notes=(*noted, *found.notes)) if noted else found
 
 
 def _check(prefs: Preferences, asked: AuditSettings) -> None:

@@ -16,6 +16,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
+from concordant.progress import Aside
+
 Function = Callable[..., Any]
 
 
@@ -43,12 +45,14 @@ def _numba() -> ModuleType | None:
 
         def on_start(self, event: object) -> None:
             """Say so at the first compilation."""
+            Aside.begin()
             told, State.compiling = State.compiling, None
             if told is not None:
                 told()
 
         def on_end(self, event: object) -> None:
-            """Say nothing."""
+            """Go on with the work."""
+            Aside.end()
 
     event.register("numba:compile", Told())
     return numba  # type: ignore[no-any-return]

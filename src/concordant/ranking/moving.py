@@ -524,7 +524,7 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
         if len(tried) == SOON and len(begin) == 2:
             best = begin + min(tried, key=lambda one: one[1])[0]
             calm[:] = [-evidence(fitted(part, numbers(best)[0], float(np.exp(low[1])), fit))]
-        passed.append(told.seconds)
+        passed.append(told.worked)
         some, rest = min(len(tried) - 1, SOON), _to_go(tried, *calm)
         told.reach(len(tried), len(tried) + rest)
         if some:

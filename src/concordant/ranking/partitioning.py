@@ -247,7 +247,7 @@ class Growth:
     def _look(self, node: _Node) -> None:
         """Test the judgments of one group, and divide it."""
         rows, judgments = node.rows, int(self.prefs.count[node.rows].sum(dtype=np.int64))
-        since, cutting = self.told.seconds, 0.0
+        since, cutting = self.told.worked, 0.0
         tests, found = self._tests(rows), None
         tried = [place for place, test in enumerate(tests) if not test.why]
         why = "nothing could be tested"
@@ -258,9 +258,9 @@ class Growth:
             elif node.depth == 0:
                 why = "as many divisions as were allowed"
             else:
-                begun = self.told.seconds
+                begun = self.told.worked
                 found = _Cut.best(self, rows, self.properties[best], node.notes)
-                cutting = self.told.seconds - begun
+                cutting = self.told.worked - begun
                 self._cut.took.append((len(rows), cutting))
                 why = "" if found else f"no cut leaves {self.least:,} judgments on both sides"
         clusters = {name: len(_present(way[rows])[0]) for name, way in self.ways.items()}
@@ -277,7 +277,7 @@ class Growth:
             hints = tuple(0.0 if test.why else -math.log(max(test.p_adjusted, 1e-300)) for test in tests)
             for part in node.divided:
                 part.hints, part.cut_by = hints, self.properties.index(found.property)
-        self._tested.took.append((len(rows), self.told.seconds - since - cutting))
+        self._tested.took.append((len(rows), self.told.worked - since - cutting))
 
     def _foresee(self, ahead: list[_Node]) -> None:
         """Say how long it takes where groups are divided as long as what their parents showed would let expect it.

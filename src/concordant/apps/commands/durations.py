@@ -27,8 +27,8 @@ READING: dict[str, Cost] = {
         * (1e-6 * k["rows"] if "entries" in k else 1.35e-7 * k["rows"] + 2.5e-7 * k["distinct"])
     ),
     "checking rows": lambda k: 3e-8 * k["distinct"] * ("entries" not in k),
-    "checking lists": lambda k: 3.5e-7 * k["rows"] * ("entries" in k),
-    "adding up judgments": lambda k: 3.5e-7 * k["rows"] if "entries" in k else 1.2e-7 * k["distinct"],
+    "checking lists": lambda k: 4.5e-7 * k["rows"] * ("entries" in k),
+    "adding up judgments": lambda k: 2.4e-7 * k["rows"] if "entries" in k else 8e-8 * k["distinct"],
 }
 
 
@@ -115,10 +115,10 @@ def evaluating(options: Any, names: Iterable[str], features: str | None = None) 
         pieces |= {f"reading {features}": lambda _: 0.1 + 2e-8 * cells}
     else:
         pieces |= {f"reading {options.scores}": _reading(options.scores)}
-    pieces |= {"matching rows": lambda _: 0.02 + 2.2e-7 * rows, "metrics": lambda _: 0.01 + 8e-8 * rows * metrics}
+    pieces |= {"matching rows": lambda _: 0.02 + 3.5e-7 * rows, "metrics": lambda _: 0.01 + 8e-8 * rows * metrics}
     if options.against is not None:
         again = _reading(options.against)
-        pieces |= {one_line(f"evaluating {options.against}"): lambda k: again(k) + (2.2e-7 + 8e-8 * metrics) * rows}
+        pieces |= {one_line(f"evaluating {options.against}"): lambda k: again(k) + (3.5e-7 + 8e-8 * metrics) * rows}
     return pieces
 
 
@@ -137,11 +137,11 @@ def of_metrics(names: Iterable[str]) -> list[float]:
 
 def judging(options: Any, parts: int = 0) -> dict[str, Cost]:
     """Return the pieces of ``evaluate`` by judgments: of a ranking by all of them, or by each of so many parts."""
-    foretelling: Cost = lambda k: 0.02 + 2.7e-6 * k["distinct"]  # noqa: E731
+    foretelling: Cost = lambda k: 0.02 + 2e-6 * k["distinct"]  # noqa: E731
     if parts:
         pieces: dict[str, Cost] = {
             "dealing parts": lambda k: 0.02 + 1.7e-6 * k["distinct"],
-            "parts held out": lambda k: parts * (0.05 + 1e-6 * k["distinct"]),
+            "parts held out": lambda k: parts * (0.05 + 8.5e-7 * k["distinct"]),
         }
         counting: Cost = lambda k: 3e-7 * k["rows"]  # noqa: E731
         return {"counting rows in memory": counting} | READING | pieces | {"foretelling judgments": foretelling}
@@ -160,7 +160,7 @@ def ranking_scores(path: str) -> dict[str, Cost]:
     """Return the pieces of ``scores``: of a table whose rows are scores one cell of each row is one."""
     cells, rows = cells_of(path), rows_of(path)
     scores = rows if cells <= LONG * rows and path.endswith(".parquet") else cells
-    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 1.7e-6 * scores}
+    return {one_line(f"reading {path}"): lambda _: 0.05 + 1e-7 * cells, "ranking": lambda _: 0.1 + 2.2e-6 * scores}
 
 
 LONG = 6
@@ -176,7 +176,7 @@ def moving(what: str, path: str, each: float) -> dict[str, Cost]:
 def putting_together(what: str, logs: Sequence[str]) -> dict[str, Cost]:
     """Return the one piece of reading comparisons by their ids, of people and of a judge model, and matching them."""
     rows = sum(map(rows_of, logs))
-    return {one_line(what): lambda _: 0.1 + 3e-6 * rows}
+    return {one_line(what): lambda _: 0.1 + 3.3e-6 * rows}
 
 
 def searching(items: int, budget: int) -> dict[str, Cost]:
@@ -194,7 +194,7 @@ def looking(file: str) -> dict[str, Cost]:
     first, every, one = (2e-8, 1.1e-7, 1.2e-8) if file.lower().endswith(".parquet") else (1.3e-7, 3.2e-7, 1e-7)
     return READING | {
         "counting rows": lambda k: 0.05 + first * k["rows"] + 5e-7 * k["distinct"],
-        "looking at columns": lambda k: 0.05 + every * k["rows"] + 1.2e-7 * k["distinct"],
+        "looking at columns": lambda k: 0.05 + every * k["rows"] + 3e-7 * k["distinct"],
         "counting by columns": lambda k: 0.02 + one * k["rows"],
     }
 
@@ -206,7 +206,7 @@ def unknown(_: Mapping[str, float]) -> float:
 
 def showing(what: str) -> dict[str, Cost]:
     """Return the one piece of ``demo``, whose votes are always the same."""
-    return {what: lambda _: 5.2}
+    return {what: lambda _: 4.8}
 
 
 def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
@@ -218,7 +218,7 @@ def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
     return {
         what: lasting(usual)
         for name, seconds in experiments.items()
-        for what, usual in ((name, seconds), (f"drawing {name}", 1.7))
+        for what, usual in ((name, seconds), (f"drawing {name}", 1.3))
     }
 
 

@@ -16,6 +16,7 @@ from concordant.apps.commands.score import ranked
 from concordant.apps.models.saving import load_model
 from concordant.errors import UsageError
 from concordant.io.log.formats import locate
+from concordant.learning.rankers.edge_sources import usual_note
 from concordant.learning.rankers.target import Target, estimate
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
@@ -67,8 +68,8 @@ class FittedScorer:
         return Valued(locate(source, many=False), query, texts["item"], np.asarray(table["score"], np.float64))
 
     def judged(self, prefs: Preferences, known: Known) -> tuple[pa.Table, tuple[Note, ...]]:
-        """Return the row of the target, and a note where items without a score leave judgments out."""
-        target = Target.of(self.target, str(prefs.kind))
+        """Return the row of the target; notes of how clicks are read, and of items without a score."""
+        target = Target.of(self.target, str(prefs.kind)).reading(prefs)
         batch = Batch.whole(prefs)
         row = known.rows(prefs, batch.query[batch.owner], batch.item)
         part = np.where(row < 0, -1, known.component[row])
@@ -79,13 +80,13 @@ class FittedScorer:
             groups = batch.node_groups
             known_whole = (groups.least(part, 0) >= 0) & (groups.least(part, 0) == groups.most(part, 0))
             kept = np.flatnonzero(known_whole[batch.graph])
-        notes: tuple[Note, ...] = ()
+        notes: tuple[Note, ...] = (*usual_note(prefs, target.clicks),) if target.clicks else ()
         if left := int(batch.multiplicity.sum() - batch.multiplicity[kept].sum()):
             text = (
                 "{judgments:judgments} of {of:,} not judged by {target}: items without a score, or of another component"
             )
             numbers: dict[str, Any] = {"judgments": left, "of": int(batch.multiplicity.sum()), "target": str(target)}
-            notes = (Note("not judged", text, **numbers),)
+            notes = (*notes, Note("not judged", text, **numbers))
         if not len(kept):
             raise UsageError("no judgment is about items that all have scores, of one component")
         held = keep(prefs, batch.judgment[kept], batch.multiplicity[kept], np.zeros((0, 2), np.int64))

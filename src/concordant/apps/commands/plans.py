@@ -122,23 +122,23 @@ def _rank(options: Any) -> dict[str, Cost]:
 
     def scores(k: Known) -> float:
         each = 1.2e-6 if apart else 1.9e-6 if luce else 8e-9 if shown else 2e-8
-        return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 5e-7)
+        return 0.02 + each * judged(k) + _few_or_many(1.6e-10, k, 7e-7)
 
     def intervals(k: Known) -> float:
         each = 7e-7 + 1.9e-6 * bool(k["clusters"]) if apart else 6.5e-6 if luce else 8e-9 if shown else 8e-8
         each += 6e-7 * (options.half_life is not None)
-        found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 4e-7) + _sandwich(k)
+        found = 0.03 + each * judged(k) + _few_or_many(8e-11, k, 6e-7) + _sandwich(k)
         return (sure and not drawn(k)) * found
 
     def replicates(k: Known) -> float:
         each = DREW.get(chosen, 1.4e-7) if chosen != "bradley-terry" else 7e-8 if "entries" in k else 0.0
-        one = 7.5e-5 * k["queries"] + 2e-8 * _power(k, 2) + 7e-8 * k["clusters"]
-        one += 2e-9 * k["distinct"] * bool(k["clusters"])
+        one = 9.5e-5 * k["queries"] + 1.3e-8 * _power(k, 2) + 3e-8 * k["clusters"]
+        one += 1.3e-9 * k["distinct"] * bool(k["clusters"])
         return drawn(k) * (one + each * k.get("different", k["distinct"]))
 
     def test(k: Known) -> float:
-        each = 5.5e-7 * (options.half_life is not None) + apart * (1e-6 + 2.7e-6 * bool(k["clusters"]))
-        return 0.03 + (each + 2e-7) * k["distinct"] + _signs(k) + _tables(k)
+        each = 8e-7 * (options.half_life is not None) + apart * (1e-6 + 2.7e-6 * bool(k["clusters"]))
+        return 0.03 + (each + 1.3e-7) * k["distinct"] + _signs(k) + _tables(k)
 
     def ranks(k: Known) -> float:
         return 1e-9 * drawn(k) * _power(k, 2)
@@ -146,7 +146,7 @@ def _rank(options: Any) -> dict[str, Cost]:
     def whole(k: Known) -> float:
         if shown or luce:
             return 0.05 + (1.4e-5 if luce else 2.5e-8) * judged(k)
-        each = 0.05 + 1e-6 * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
+        each = 0.05 + (7e-7 if "entries" in k else 1e-6) * k["distinct"] + _few_or_many(1e-10, k, 5e-7)
         beside = (sure and not drawn(k)) * (each + 1.3e-5 * k["nodes"] + _sandwich(k))
         return each + beside + replicates(k) + ranks(k) + (_signs(k) + _tables(k) if expects else 0.0)
 
@@ -163,7 +163,7 @@ def _rank(options: Any) -> dict[str, Cost]:
         pieces["ranking queries > bootstrap"] = lambda k: replicates(k) if _several(k) else 0.0
     if options.moving:
         pieces = _moving(options)
-    return pieces | {f"writing {options.output}": lambda k: 2.5e-6 * k["nodes"] if options.output else 0.0}
+    return pieces | {f"writing {options.output}": lambda k: 1.7e-6 * k["nodes"] if options.output else 0.0}
 
 
 def _moving(options: Any) -> dict[str, Cost]:
@@ -183,7 +183,7 @@ def _moving(options: Any) -> dict[str, Cost]:
         return ties * (2e-3 + 2.5e-7 * drawn + 3.5e-7 * held * (1 + held / (3000 * max(k["nodes"], 1.0))))
 
     def searching(k: Known) -> float:
-        return 0.3 + (0.0, 10.0, 32.0)[free] * one(k) if free else 0.0
+        return 0.3 + (0.0, 11.0, 34.0)[free] * one(k) if free else 0.0
 
     def testing(k: Known) -> float:
         return 10 * one(k) if options.statistics else 0.0
@@ -203,17 +203,17 @@ def _moving(options: Any) -> dict[str, Cost]:
         return times * (1e-4 + 1.5e-10 * size**2 * k["nodes"]) + 4e-7 * edges(k)
 
     def at(k: Known) -> float:
-        return filtered(k) if together(k) else 1e-6 * edges(k) + 2.5e-7 * far(k)
+        return filtered(k) if together(k) else 1e-6 * edges(k) + 3.3e-7 * far(k)
 
     def paths(k: Known) -> float:
-        smoothed = k.get("times", 300.0) * (2e-4 + 9e-10 * k["nodes"] ** 3)
-        every = filtered(k) + smoothed if together(k) else 8e-7 * knots(k)
-        return every + (3e-7 if options.paths.endswith(".parquet") else 2e-6) * knots(k)
+        smoothed = k.get("times", 300.0) * (2e-4 + 1.3e-9 * k["nodes"] ** 3)
+        every = filtered(k) + smoothed if together(k) else 1.2e-6 * knots(k)
+        return every + (6e-7 if options.paths.endswith(".parquet") else 2e-6) * knots(k)
 
     pieces = {
-        "placing judgments in time": lambda k: 0.02 + 7e-7 * k["distinct"],
+        "placing judgments in time": lambda k: 0.02 + 4.5e-7 * k["distinct"],
         "prior and drift": searching,
-        "abilities over time": lambda k: 0.02 + ties * (3e-7 * edges(k) + 9e-7 * far(k)),
+        "abilities over time": lambda k: 0.02 + ties * (7.5e-7 * edges(k) + 1.3e-6 * far(k)),
         "ranking at one time": at,
         "whether abilities move": testing,
         "whether abilities move > prior and drift": lambda k: 0.7 * testing(k),
@@ -225,7 +225,7 @@ def _compare(options: Any) -> dict[str, Cost]:
     """A ranking, and all pairs of its items."""
 
     def comparing(k: Known) -> float:
-        return 0.05 + (0.01 * k["queries"] if k["queries"] > 1 else 0.0) + 3.3e-6 * _power(k, 2)
+        return 0.05 + (0.01 * k["queries"] if k["queries"] > 1 else 0.0) + 1e-5 * _power(k, 2)
 
     return _rank(options) | {"comparing": comparing}
 
@@ -307,7 +307,7 @@ def _report(options: Any) -> dict[str, Cost]:
         return 2.0 * each + _tables(k) if k["queries"] > 1 else each
 
     def axioms(k: Known) -> float:
-        programs = 6.6e-8 * k.get("programs", _programs(k)) if scorer else 0.0
+        programs = 7.1e-8 * k.get("programs", _programs(k)) if scorer else 0.0
         return programs + (0.4 + 1.1e-5 * k["distinct"] if scorer or options.scores else 0.0)
 
     def agreement(k: Known) -> float:
@@ -354,7 +354,7 @@ def _fit(options: Any) -> dict[str, Cost]:
     if options.start is not None:
         return pieces | {"learning": lambda k: 0.05 + 2e-6 * k["distinct"]}
     if options.regressor == "boosted":
-        return pieces | {"learning": lambda k: 0.5 + 4e-6 * k["distinct"] + 4.5e-6 * cells}
+        return pieces | {"learning": lambda k: 0.6 + 4.5e-6 * k["distinct"] + 5e-6 * cells}
     if options.loss not in (None, "gain-regression"):
         each = 3e-5 if options.loss == "leximax-copeland" else 3e-6 if options.loss in KINKED else 1e-6
         steps = 4e-5 * (options.steps or 100_000) * (options.solver == "stochastic")
@@ -395,7 +395,7 @@ def _informed(foreign: bool) -> dict[str, Cost]:
     def ridge(k: Known) -> float:
         if "clicks" in k:
             return 0.0
-        return 0.25 + (of_lists(k, 5e-7) if "entries" in k else 3.6e-4 * k["distinct"] ** 0.73)
+        return 0.25 + (of_lists(k, 5e-7) if "entries" in k else 4.4e-4 * k["distinct"] ** 0.73)
 
     def orders(k: Known) -> float:
         if "clicks" not in k:
@@ -404,14 +404,14 @@ def _informed(foreign: bool) -> dict[str, Cost]:
 
     def gate(k: Known) -> float:
         if "clicks" in k:
-            return 0.2 + clicked(k, 2.1e-6)
-        return 0.3 + (1e-6 if "entries" in k else 2.5e-5 if foreign else 8.5e-6) * k["distinct"]
+            return 0.2 + (1.0 if k["several"] else 0.15) * (8e-7 * k["distinct"] + 2.5e-4 * k["nodes"])
+        return 0.35 + (1e-6 if "entries" in k else 3e-5 if foreign else 1e-5) * k["distinct"]
 
     return {
         "choosing the ridge: folds": ridge,
         "cross-validation: folds": orders,
         "gate: folds": gate,
-        "gate: parts left out": lambda k: (1.0 if k["several"] else 0.15) * of_lists(k, 9e-7) if "clicks" in k else 0.0,
+        "gate: parts left out": lambda k: (1.0 if k["several"] else 0.15) * of_lists(k, 2e-7) if "clicks" in k else 0.0,
     }
 
 
@@ -420,7 +420,7 @@ def _fit_labels(options: Any) -> dict[str, Cost]:
     both = features_of(options.log), (features_of(options.features) if options.features else (lambda _: 0.0))
     cells = cells_of(options.features or options.log)
     pieces: dict[str, Cost] = {one_line(f"reading {options.log}"): lambda k: sum(cost(k) for cost in both)}
-    trees = 7.3 + 5e-6 * cells
+    trees = 8.3 + 5.6e-6 * cells
     if not options.gave(*OF_ONE):
 
         def parts(k: Known) -> float:  # trees of few lists are grown sooner
@@ -458,6 +458,11 @@ def _explain(options: Any) -> dict[str, Cost]:
     return {"explaining": explaining, "explaining > spread of the items": lambda k: 0.84 * explaining(k)}
 
 
+def _judging(k: Known) -> float:
+    """Judges and items in turn, of many judgments far apart in memory."""
+    return 0.1 + 7e-6 * k["distinct"] * (1.0 + k["distinct"] / 2.5e6) + 1e-4 * k["clusters"]
+
+
 PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
     "RankOptions": _rank,
     "CompareOptions": _compare,
@@ -473,16 +478,16 @@ PLANS: dict[str, Callable[[Any], dict[str, Cost]]] = {
         }
     ),
     "JudgesOptions": lambda _: {
-        "measuring the judges": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
-        "measuring the judges > weighing": lambda k: 0.1 + 8e-6 * k["distinct"] + 1e-4 * k["clusters"],
+        "measuring the judges": _judging,
+        "measuring the judges > weighing": _judging,
     },
     "CampsOptions": _camps,
     "ExplainOptions": _explain,
     "LookOptions": lambda one: {
-        "adding up votes": lambda k: 0.02 + 1e-7 * k["distinct"] + 1.7e-8 * _power(k, 2),
-        "scores": lambda k: 0.02 + 2e-7 * k["distinct"] + 4.5e-8 * _power(k, 2),
-        "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.2e-10 * _power(k, 3),
-        "pairs to ask": lambda k: min(one.ask, 1000) * (1.15e-9 * _power(k, 2) + 8e-8 * k["nodes"]),
+        "adding up votes": lambda k: 0.02 + 2.8e-7 * k["distinct"] + 1.6e-8 * _power(k, 2),
+        "scores": lambda k: 0.02 + 2.5e-7 * k["distinct"] + 3.5e-8 * _power(k, 2) + 1.4e-6 * k["nodes"],
+        "evidence": lambda k: 0.02 + 2.8e-7 * _power(k, 2) + 1.9e-10 * _power(k, 3),
+        "pairs to ask": lambda k: min(one.ask, 1000) * (2.3e-9 * _power(k, 2) + 4.5e-8 * k["nodes"]),
     },
     "PairsOptions": lambda one: {
         "matching texts": lambda k: 0.02 + 4e-6 * k["nodes"] + 3e-7 * k["distinct"],

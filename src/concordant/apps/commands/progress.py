@@ -23,13 +23,13 @@ BRIEF = 0.3
 """Seconds of a piece of work before which it is not shown."""
 EVERY = 1.0
 """Seconds between lines of JSON, at least."""
-PACE = 0.88
-"""What a second of the plans takes: they were taken on a busy machine, and on an idle one all is sooner."""
 TURNS, TABLE = 5_000, 160_000
 """Turns of a loop that tells how slow the machine is; as many numbers are looked up in a table."""
+TIMES = 3
+"""How often that is done at a time, of which the best counts."""
 LAST = 8
-"""How many times of this count."""
-USUAL = 2.7e-4, 9.6e-4
+"""How many of these times count."""
+USUAL = 2.2e-4, 8.0e-4
 """Seconds of the loop and of the looking up on a machine of the plans: such that theirs come out in the median."""
 LEAST = 1.0
 """The least time that is said to be left: a second or less is one statement."""
@@ -63,7 +63,7 @@ class Progress:
         if not self.shown:
             return None
         whole = _whole()
-        whole.know({} if self._known is None else counts_of(self._known), _here(self._plan))
+        whole.know({} if self._known is None else counts_of(self._known), self._plan)
         heard = self._inside.enter_context(listen(lambda _: None, whole=whole))
         at = self._inside.enter_context(stage(self.what))
         watching = threading.Thread(target=self._watch, args=[heard], name="progress", daemon=True)
@@ -95,29 +95,25 @@ class _Machine:
         draw = np.random.default_rng(0)
         table, self._keys = np.sort(draw.random(TABLE)), draw.random(TURNS)
         self._find = table.searchsorted
-        self._measured, self._found = -math.inf, [0.0]
+        self._measured, self._found = -math.inf, list[float]()
         self._clock = time.get_clock_info("thread_time").resolution < USUAL[0] / 100
 
     def slower(self) -> float:
-        """Return the mean of the last few times, between a third and three, and measure again where the last is old."""
+        """Return the median of the last few, between a third and three, and measure again where the last is old."""
         if self._clock and time.monotonic() - self._measured >= EVERY:
-            self._measured, began = time.monotonic(), time.thread_time()
-            for turn in range(TURNS):
-                turn * turn % 7
-            then = time.thread_time()
-            self._find(self._keys)
-            both = (then - began) / USUAL[0] * (time.thread_time() - then) / USUAL[1]
-            self._found = [*self._found[-LAST:], math.log(max(both, 1e-9)) / 2]
-        return min(max(math.exp(sum(self._found) / len(self._found)), 1 / 3), 3.0)
+            best = min(self._once() for _ in range(TIMES))  # the first finds its numbers far away, as a rule
+            self._measured, self._found = time.monotonic(), [*self._found[-LAST:], best]
+        return min(max(math.exp(float(np.median(self._found or [0.0]))), 1 / 3), 3.0)
 
-
-def _here(plan: Mapping[str, Cost] | None) -> dict[str, Cost]:
-    """A plan in the seconds of this machine, about."""
-
-    def sooner(cost: Cost) -> Cost:
-        return lambda known: PACE * cost(known)
-
-    return {name: sooner(cost) for name, cost in (plan or {}).items()}
+    def _once(self) -> float:
+        """The logarithm of how much longer the small piece of work takes."""
+        began = time.thread_time()
+        for turn in range(TURNS):
+            turn * turn % 7
+        then = time.thread_time()
+        self._find(self._keys)
+        both = (then - began) / USUAL[0] * (time.thread_time() - then) / USUAL[1]
+        return math.log(max(both, 1e-9)) / 2
 
 
 class _Now:

@@ -118,7 +118,7 @@ def forget(options: ForgetOptions) -> None:
     """Forget people or votes; say how much that was."""
     store = Store(options.file)
     ids = [*options.id, *([] if options.ids is None else ids_in(Path(options.ids), store.info()))]
-    with Progress(options.quiet, what := f"forgetting in {options.file}", moving(what, options.file, 1.4e-7)):
+    with Progress(options.quiet, what := f"forgetting in {options.file}", moving(what, options.file, 1.75e-7)):
         taken = store.forget(*options.cluster, ids=ids or (), wait=options.wait)
     what = (
         f"{counted(taken, 'judgments')} forgotten"
@@ -172,7 +172,7 @@ def verify(options: StoreOptions) -> None:
 def compact(options: CompactOptions) -> None:
     """Merge segments; say what that made of them."""
     file = options.file
-    with Progress(options.quiet, work := f"merging {file}", moving(work, file, 1.2e-7)):
+    with Progress(options.quiet, work := f"merging {file}", moving(work, file, 1.5e-7)):
         done = Store(file).compact(wait=options.wait, memory_limit=options.memory_limit, threads=options.threads)
     what = zip(("segments", "rows", "bytes"), (done.segments, done.rows, done.bytes), strict=True)
     said = ", ".join(f"{old:,} → {new:,} {name}" for name, (old, new) in what)

@@ -10,7 +10,7 @@ the sample it is sums as well (``learning_numbers``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,7 @@ from concordant.learning.rankers.gate import (
     target_plans,
     too_little,
 )
-from concordant.learning.rankers.plans import RIDGE, Plan
+from concordant.learning.rankers.plans import RIDGE, Plan, model_of_clicks
 from concordant.learning.rankers.residual_fit import surest
 from concordant.learning.rankers.target import ROUNDING, Difference, Target
 from concordant.learning.rankers.validation import reads_below
@@ -161,7 +161,18 @@ class Choosing:
 
     @property
     def target(self) -> Target:
-        return Target.of(self.ranker.target, self.kind)
+        target = Target.of(self.ranker.target, self.kind)
+        if self.kind != "selections" or not target.of_lists:
+            return target
+        if self.clicks is not None:
+            return replace(target, clicks=self.clicks.known[WHOLE].usual)
+        usual = "dependent-click" if self.facts["several"] else "cascade"
+        return replace(target, clicks=self._named or usual)
+
+    @property
+    def _named(self) -> str:
+        """The model of clicks that is named."""
+        return model_of_clicks(self.ranker.structure, self.ranker.structure_options)
 
     @property
     def usual(self) -> bool:
@@ -209,7 +220,7 @@ class Choosing:
             gate, why = [], NO_JUDGMENTS
         try:
             for split in cv:
-                refuse_few(split[1], n, self.totals[split, "held"], self.totals[split, "judgments"], self._of)
+                refuse_few(split[1], n, self.totals[split, "held"], self.totals[split, "judgments"], *self._of)
         except TooFew as error:
             unchosen, cv = error, []
         if self._reads_positions(tried):
@@ -274,8 +285,8 @@ class Choosing:
         return theta, how, notes, curve
 
     @property
-    def _of(self) -> tuple[int, int]:
-        return self.judgments, self.queries
+    def _of(self) -> tuple[tuple[int, int], str]:
+        return (self.judgments, self.queries), self.kind
 
     def _numbers(self) -> tuple[Numbers, Floats]:
         """Choose the numbers of the prior on a sample of queries, and fit the pairwise scorer to it."""
@@ -369,7 +380,8 @@ class Choosing:
         """Whether all of the log has to say how its clicks are read."""
         below = self.usual or reads_below(self.ranker.structure, Preferences.empty())
         unlike = bool(self.facts["several"] or self.facts["gaps"])
-        return of_positions(tried, self.ranker.structure_options) or (unlike and below)
+        judged = bool(self.facts["gaps"]) and self.target.of_lists and not self._named
+        return of_positions(tried, self.ranker.structure_options) or (unlike and (below or judged))
 
     def _usual_clicks(self) -> str:
         """The structure that reads clicks where none is named, or another with as many plans."""
@@ -393,11 +405,10 @@ class Choosing:
         if apart:
             slices = self.slices if self.divided else None
             self._replace(dealt_parts(self.held, slices, apart, self.ranker.seed, self._keys(apart)))
-        named = of_positions(tried, self.ranker.structure_options)
+        how: dict[str, Any] = {"named": of_positions(tried, self.ranker.structure_options), "model": self._named}
         with stage("reading clicks"):
-            self.clicks = ClicksRead.of(
-                self.held, read_parts(splits, apart, self.target.of_lists), self._items, named=named
-            )
+            parts = read_parts(splits, apart, self.target.of_lists)
+            self.clicks = ClicksRead.of(self.held, parts, self._items, **how)
             self._replace(self.clicks.tell(self.held))
         return self.clicks.known[WHOLE].usual
 
@@ -516,7 +527,7 @@ class Choosing:
     def _checked(self, sums: Sums, cv: list[Split]) -> Floats:
         """Losses of each fold. Errors (TooFew): nothing to judge by, or to learn from."""
         for way, k in cv:
-            refuse_few(k, self.n, sums.get(((way, k), "edges"), 0), self.totals[(way, k), "judgments"], self._of)
+            refuse_few(k, self.n, sums.get(((way, k), "edges"), 0), self.totals[(way, k), "judgments"], *self._of)
         return np.array([sums[split, "lost"] / sums[split, "weight"] for split in cv])
 
     def _chosen(self, aims: list[Aim], tried: list[Plan], ridges: list[float]) -> Curve:

@@ -8,7 +8,7 @@ pass for each step of all of them. Of a query that is divided the attractions ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -155,7 +155,7 @@ class _Counting:
             last = Most(positions_of(prefs))
             own = Sums(several=several_clicks(prefs), below=clicks_with_more_below(prefs), longest=last)
             own |= Sums(gaps=lists_with_gaps(prefs), cascade=0.0)
-            if held.slice is None and not own["several"]:
+            if which == WHOLE and held.slice is None and not own["several"]:
                 own["cascade"] = cascade_likelihood(prefs)
             if held.slice is not None:
                 batch = Batch.whole(prefs)
@@ -401,12 +401,19 @@ class ClicksRead:
 
     @classmethod
     def of(
-        cls, held: HeldFrame, parts: Iterable[Which], items: Mapping[int, int], *, named: bool = False
+        cls,
+        held: HeldFrame,
+        parts: Iterable[Which],
+        items: Mapping[int, int],
+        *,
+        named: bool = False,
+        model: str = "",
     ) -> ClicksRead:
         """Find it by passes over the judgments; ``items`` of divided queries.
 
-        ``named``: whether a model is asked for, so that what is learned from is read by it, however many clicks lists
-        have. Errors (UsageError): too many cells.
+        All parts are read by the model that is usual for all judgments, or by ``model``. ``named``: whether one is
+        asked for, so that what is learned from can be read by it, however many clicks lists have. Errors (UsageError):
+        too many cells.
         """
         parts = tuple(parts)
         counts = held.sums(_Counting(parts))
@@ -415,52 +422,52 @@ class ClicksRead:
             for query in items:
                 self.rates[query, which] = counts[which]["clicks", query], counts[which]["examined", query]
                 self.touched[query, which] = counts[which]["touched", query]
-        several = {which: bool(counts[which]["several"]) for which in parts}
-        tell = {which: bool(counts[which]["below" if several[which] else "gaps"]) for which in parts}
-        asked = {which for which in parts if named and which[0] != HELD}
-        if told := [which for which in parts if tell[which] or which in asked]:
+        several = bool(counts[WHOLE]["several"])
+        tell = bool(counts[WHOLE]["below" if several else "gaps"])
+        if told := [which for which in parts if tell or (named and (model or which[0] != HELD))]:
             longest = {which: int(counts[which]["longest"].value) for which in told}
-            cascade = {which: float(counts[which]["cascade"]) for which in told if not several[which]}
-            self._fit(held, longest, cascade, {which for which in told if several[which] or which in asked}, items)
+            self._fit(held, longest, several or named, items)
+        usual = "dependent-click" if several else "cascade"
+        if tell and not model:
+            usual = self._usual(None if several else float(counts[WHOLE]["cascade"]), items)
         for which in parts:
-            if not tell[which]:
-                usual = "dependent-click" if several[which] else "cascade"
-                self.known[which] = replace(self.known.get(which, KnownClicks(usual)), usual=usual)
+            self.known[which] = replace(self.known.get(which, KnownClicks("")), usual=model or usual)
         return self
+
+    def _usual(self, cascade: float | None, items: Iterable[int]) -> str:
+        """The likelier model of all judgments.
+
+        ``cascade``: its likelihood without divided queries; None where lists have several clicks.
+        """
+        whole = self.known[WHOLE]
+        examined, going = whole.examined, whole.going
+        if cascade is not None and examined is not None:
+            return with_gaps(examined, cascade + sum(rates_likelihood(*self.rates[query, WHOLE]) for query in items))
+        return likelier(examined, lambda: going) if examined is not None and going is not None else "dependent-click"
 
     def _fit(
         self,
         held: HeldFrame,
         longest: Mapping[Which, int],
-        cascade: Mapping[Which, float],
-        going_on: Set[Which],
+        going_on: bool,
         items: Mapping[int, int],
     ) -> None:
-        """Find the models of parts, and which is usual.
-
-        ``cascade``: its likelihood without divided queries, where no list has several clicks; ``going_on``: of which
-        parts readers who go on are asked for, too.
-        """
+        """Find the models of parts; ``going_on``: whether readers who go on are asked for, too."""
         reading = _Reading(longest)
         few = self.entries <= FEW
         passing = _Passing(_Few(held.sums(_Fetching(reading))["clicked"]) if few else held.changed(reading))
         readers: dict[tuple[str, Which], Callable[[Any], Any]] = {}
         for which, places in longest.items():
             readers["position-based", which] = partial(self._examined, which=which, places=places, items=items)
-            if which in going_on:
+            if going_on:
                 readers["dependent-click", which] = partial(self._going, which=which, items=items)
         try:
             found = side_by_side(readers, passing.sums)
         finally:
             passing.frame.forget()
         for which in longest:
-            examined, going = found["position-based", which], found.get(("dependent-click", which))
-            if which in cascade:
-                likelihood = cascade[which] + sum(rates_likelihood(*self.rates[query, which]) for query in items)
-                usual = with_gaps(examined, likelihood)
-            else:
-                usual = likelier(examined, lambda going=going: going)  # type: ignore[misc]
-            self.known[which] = KnownClicks(usual, examined, going)
+            going = found.get(("dependent-click", which))
+            self.known[which] = KnownClicks("", found["position-based", which], going)
 
     def _examined(
         self, ask: Callable[[Any], Sums], *, which: Which, places: int, items: Mapping[int, int]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, Setting, UsageError, refuse_idle
+from concordant.errors import Setting, UsageError, refuse_idle
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.features.streamed import FeatureFile
 from concordant.learning.rankers.choosing import Curve, TooFew, cross_validate, target_weights
@@ -68,15 +68,6 @@ Floats = NDArray[np.float64]
 
 OF_GATES = ("status", "structure", "gate", "target", "consistent_for", "condition")
 """What ``status_`` says of the gates; of choices that are kept it stays."""
-
-
-def _not_chosen(why: InputError, beyond: bool, ridge: float) -> Note:
-    """Say what is taken where there are too few judgments to choose by."""
-    taken = "nothing is added to the pairwise logistic scorer"
-    if not beyond:
-        taken = "all judgments of a query are aggregated at once" + (f", with ridge {ridge:g}" if ridge else "")
-    text = "too few judgments to choose by cross-validation: {why}; {taken}"
-    return Note("not chosen", text, why=why.args[0], taken=taken)
 
 
 INFORMED = ("log-odds", "bradley-terry")
@@ -295,7 +286,7 @@ class AggregationRanker(RegressionRanker):
             tried, ridges = [plan for plan in tried if plan.row == kept.plan], [kept.ridge]
             maker = replace(maker, tau2=kept.tau2 or self.tau2, precision=kept.precision)
         self._forget("cv_")
-        target = Target.of(self.target, kind)
+        target = Target.of(self.target, kind).reading(training.prefs, self.structure, self.structure_options)
         how: dict[str, Any] = {"intercept": self.intercept, "n": self.folds, "seed": self.seed, "target": target}
         unchosen: TooFew | None = None
         gated = self._gated(kind, beyond, streamed=isinstance(training, StreamedTraining)) and kept is None
@@ -324,9 +315,9 @@ class AggregationRanker(RegressionRanker):
             gates: list[Gate] = []
             start = aim = None
             if gated:
-                gates, start, aim = self._through_gates(training, seen, plan, ridge, maker, beyond)
+                gates, start, aim = self._through_gates(training, seen, target, plan, ridge, maker, beyond)
             elif kept is not None and kept.gate is not None:
-                others = self._beside(training, seen, maker, beyond)
+                others = self._beside(training, seen, target, maker, beyond)
                 start = next(one for one in others if one.name == kept.gate)
         if self.regressor is None:
             prior = maker.prior_of(training.prefs) if beyond else None
@@ -351,8 +342,9 @@ class AggregationRanker(RegressionRanker):
             ended = self._fit_regressor(training, columns, made(training.prefs), target, of_parts)
         notes = [*training.notes, *facts.notes, *maker.notes, *outgrown]
         notes += notes_of_clicks(training.prefs, self.structure is None, str(plan.row["structure"]), clicks)
-        told = gated or kept is not None
-        found = Learned(plan, facts, ended, ridge, ridges, maker.facts, beyond, told, gates, unchosen)
+        told = beyond, gated or kept is not None
+        told = beyond, gated or kept is not None
+        found = Learned(plan, facts, ended, ridge, ridges, maker.facts, *told, gates, unchosen)
         before = getattr(self, "status_", {})
         self._tell(kind, found, notes)
         if kept is not None:
@@ -424,17 +416,22 @@ class AggregationRanker(RegressionRanker):
         return tried and (self.gate is True or (self.gate == "auto" and usual and all(one is None for one in named)))
 
     def _through_gates(
-        self, training: Training, columns: Columns, plan: Plan, ridge: float, maker: TargetMaker, beyond: bool
+        self,
+        training: Training,
+        columns: Columns,
+        target: Target,
+        plan: Plan,
+        ridge: float,
+        maker: TargetMaker,
+        beyond: bool,
     ) -> tuple[list[Gate], Candidate | None, Candidate | None]:
         """Return the gates, the linear scorer that takes the place of the usual one, and the targets that do.
 
         A linear scorer goes through one gate. With a regressor the first chooses the linear scorer that it starts from,
         the second the targets; there are some wherever either gate takes another.
         """
-        target = Target.of(self.target, str(training.prefs.kind))
         how: dict[str, Any] = {"n": self.folds, "seed": self.seed}
-        recipe = self._recipe()
-        others = self._beside(training, columns, maker, beyond)
+        others = self._beside(training, columns, target, maker, beyond)
 
         def default(prefs: Preferences) -> Floats:
             if not beyond:
@@ -450,15 +447,15 @@ class AggregationRanker(RegressionRanker):
         start = others[found[0].taken - 1] if found[0].taken else None
         if self.regressor is None:
             return found, start, None
-        by_target = target_candidates(training, recipe, lambda prefs: maker([plan], prefs)[0].value, target)
+        by_target = target_candidates(training, self._recipe(), lambda prefs: maker([plan], prefs)[0].value, target)
         found.append(choose(training, columns, by_target, target, linear=False, **how))
         return found, start, by_target[found[1].taken] if found[1].taken or start is not None else None
 
-    def _beside(self, training: Training, columns: Columns, maker: TargetMaker, beyond: bool) -> list[Candidate]:
+    def _beside(
+        self, training: Training, columns: Columns, target: Target, maker: TargetMaker, beyond: bool
+    ) -> list[Candidate]:
         """Return the linear scorers that the gate tries beside the usual one."""
-        target = Target.of(self.target, str(training.prefs.kind))
-        pilot = maker.prior_of(training.prefs).ridge if beyond else RIDGE
-        precision = pilot * len(training.prefs)
+        precision = (maker.prior_of(training.prefs).ridge if beyond else RIDGE) * len(training.prefs)
         return linear_candidates(training, columns, self._recipe(), target, precision, self.intercept)
 
     def _tell_gates(self, gates: list[Gate]) -> None:
@@ -500,7 +497,6 @@ class AggregationRanker(RegressionRanker):
         """Set ``status_``; ``said`` are the notes of judgments and targets."""
         plan, unchosen, notes = found.plan, found.unchosen, [*said]
         notes += found.warnings(kind)
-        notes += [] if unchosen is None else [_not_chosen(unchosen, found.beyond, found.ridge)]
         notes += [*found.ended.pop("notes", []), *(gate.note for gate in found.gates)]
         made = {**plan.row, "order": plan.order}
         self.status_ = {**found.ended, **found.facts.status(self.subsets), **made, **found.prior, "notes": notes}

@@ -121,7 +121,7 @@ class HeldOut:
         return Part(start, None, self.Z, held.groups, judge.loss, weight)
 
 
-def judge_of(held: Training, asked: str | None) -> tuple[Any, float]:
+def judge_of(held: Training, asked: str | Target | None) -> tuple[Any, float]:
     """Return what judges scores of all nodes, and its weight: labels by the target, nDCG@10 where none is named.
 
     Of judgments minus the log-likelihood where no target is named, of clicks that of the usual target.
@@ -454,7 +454,7 @@ class Judgments:
         self.ranker, self.training, self.Z = ranker, training, Z
         kind = str(training.prefs.kind)
         self.clicks = kind == "selections"
-        self.target = Target.of(ranker.target, kind)
+        self.target = Target.of(ranker.target, kind).reading(training.prefs)
         listed = list(ranker.loss) if isinstance(ranker.loss, list | tuple) else [ranker.loss]
         if listed == ["auto"]:
             listed = ["gain-regression"] if self.clicks else ["informed", "informed-regression"]
@@ -504,7 +504,8 @@ class Judgments:
             groups = self.training.groups
             nodes = np.flatnonzero(groups.spread(held.judgments > 0))
             left = np.flatnonzero(groups.spread(train.judgments > 0))
-            judge, weight = judge_of(replace(self.training, judged=held), self.ranker.target)
+            asked = None if self.ranker.target is None else self.target
+            judge, weight = judge_of(replace(self.training, judged=held), self.target if self.clicks else asked)
             of_nodes = partial(_elsewhere, judge.loss, nodes, len(groups.owner))
             likely = isinstance(judge, Likelihood)
             over = partial(_elsewhere, judge.over_a_coin, nodes, len(groups.owner)) if likely else None

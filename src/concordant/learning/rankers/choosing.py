@@ -200,15 +200,16 @@ class TooFew(InputError):
 
 def check_parts(fold: int, n: int, judge: Disagreement | ListLoss, train: Preferences, prefs: Preferences) -> None:
     """Refuse a fold without judgments to learn from, or without a comparison to judge by. Errors: TooFew."""
-    refuse_few(fold, n, judge.edges, len(train), (len(prefs), len(prefs.queries)))
+    refuse_few(fold, n, judge.edges, len(train), (len(prefs), len(prefs.queries)), str(prefs.kind))
 
 
-def refuse_few(fold: int, n: int, edges: int, learned: int, of: tuple[int, int]) -> None:
+def refuse_few(fold: int, n: int, edges: int, learned: int, of: tuple[int, int], kind: str) -> None:
     """The same from numbers: what judges, what is learned from, and ``of`` how many judgments and queries."""
+    what = "click" if kind == "selections" else "comparison"
     for part, number in (("held-out part", edges), ("rest", learned)):
         if not number:
             raise TooFew(
-                f"the {part} of fold {fold + 1} of {n} has no comparison at all "
+                f"the {part} of fold {fold + 1} of {n} has no {what} at all "
                 f"({counted(of[0], 'judgments')} in {counted(of[1], 'queries')})",
                 "; use fewer folds, or fix order, structure, gain and ridge so that nothing has to be chosen",
             )

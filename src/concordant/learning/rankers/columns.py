@@ -116,6 +116,13 @@ class Learned:
         known = STRUCTURES.get(self.plan.row["structure"])
         if kind == "selections" and known and known.reads == "pairs":
             yield clicks_note(known.name)
+        if self.unchosen is not None:
+            taken = "nothing is added to the pairwise logistic scorer"
+            if not self.beyond:
+                ridge = f", with ridge {self.ridge:g}" if self.ridge else ""
+                taken = f"all judgments of a query are aggregated at once{ridge}"
+            text = "too few judgments to choose by cross-validation: {why}; {taken}"
+            yield Note("not chosen", text, why=self.unchosen.args[0], taken=taken)
 
 
 class TargetSums(ABC):

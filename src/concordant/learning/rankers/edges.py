@@ -204,10 +204,14 @@ class EdgeRanker(LinearRanker):
     def _through_gate(self, training: Training, columns: Columns) -> Gate:
         """Compare the usual pairwise loss with the surrogates of the target on held-out judgments."""
         kind, ridge = str(training.prefs.kind), one_ridge(self.ridge)
-        target = Target.of(self.target, kind)
+        target = Target.of(self.target, kind).reading(training.prefs)
+        clicks = target.clicks or None
 
         def by(name: str) -> Candidate:
-            return Candidate(name, lambda prefs: edge_scorer(replace(training, judged=prefs), columns, name, ridge, 0))
+            def scores(prefs: Preferences) -> Floats:
+                return edge_scorer(replace(training, judged=prefs), columns, name, ridge, 0, clicks)
+
+            return Candidate(name, scores)
 
         first = () if kind == "selections" else ("ranknet",)
         candidates = [by(name) for name in (*first, *names_for(target, kind))]

@@ -202,8 +202,8 @@ def linear_candidates(
 
     def by_edges(name: str) -> Callable[[Preferences], Floats]:
         def scores(prefs: Preferences) -> Floats:
-            part = replace(training, judged=prefs)
-            return edge_scorer(part, columns, name, precision / max(len(prefs), 1), recipe.seed)
+            part, ridge = replace(training, judged=prefs), precision / max(len(prefs), 1)
+            return edge_scorer(part, columns, name, ridge, recipe.seed, target.clicks or None)
 
         return scores
 
@@ -238,10 +238,16 @@ def fitted(training: Training, columns: Columns, targets: Targets, ridge: float,
     return np.asarray(equations.solve(ridge).theta, np.float64)
 
 
-def edge_scorer(training: Training, columns: Columns, name: str, ridge: float, seed: int) -> Floats:
-    """Return the coefficients of a linear scorer that minimises a surrogate on the edges of all judgments."""
+def edge_scorer(
+    training: Training, columns: Columns, name: str, ridge: float, seed: int, clicks: str | None = None
+) -> Floats:
+    """Return the coefficients of a linear scorer that minimises a surrogate on the edges of all judgments.
+
+    ``clicks``: the structure that clicks are read by; None: the usual one of these judgments.
+    """
     member = surrogate(name)
-    source = of_preferences(training, member, structure=None, structure_options={}, order="all", subsets=1, seed=seed)
+    how: dict[str, Any] = {"structure": clicks if member.reads == "scores" else None, "structure_options": {}}
+    source = of_preferences(training, member, **how, order="all", subsets=1, seed=seed)
     options = {"gain": "identity" if name == "err-pairwise" else "2^s"} if member.reads == "scores" else {}
     objective = member.objective(source.law, **options)
     found = fit_edges(columns.matrix, objective, ridge=ridge, rows=source.rows, weight=source.weight)

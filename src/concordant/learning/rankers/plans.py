@@ -255,6 +255,11 @@ def plans(
     ]
 
 
+def model_of_clicks(structure: Any, options: Mapping[str, Any] | None) -> str:
+    """The model of clicks that is named, with its usual options; empty where none is."""
+    return structure if isinstance(structure, str) and structure in CHANCES and not options else ""
+
+
 def options_of(name: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a structure knows; all of them for a function."""
     if not isinstance(name, str):

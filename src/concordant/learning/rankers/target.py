@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import UsageError, did_you_mean
 from concordant.learning.rankers.disagreement import Disagreement
+from concordant.learning.rankers.plans import model_of_clicks
 from concordant.losses.gains import best_value, inverse_discount, the_gain
 from concordant.losses.metrics.err import err
 from concordant.losses.metrics.ndcg import ndcg
@@ -52,6 +53,8 @@ class Target:
 
     name: str
     at: int | None = None
+    clicks: str = field(default="", repr=False)
+    """The structure that clicks are read by; empty: the usual one of those that are judged by."""
 
     @classmethod
     def of(cls, asked: Any, kind: str) -> Target:
@@ -88,9 +91,20 @@ class Target:
         """Whether it is a sum over judgments of a kind; pairs of clicks are between lists."""
         return not self.of_lists and kind != "selections"
 
+    def reading(self, prefs: Preferences, structure: Any = None, options: Mapping[str, Any] | None = None) -> Target:
+        """The same for parts of these judgments: clicks are read as all of them are, by a named model or the usual one.
+
+        How a log is to be read is a fact of the log: a part of it may tell less, and the parts would be judged by
+        several models.
+        """
+        if prefs.kind != "selections" or not self.of_lists:
+            return self
+        return replace(self, clicks=model_of_clicks(structure, options) or usual_clicks(prefs))
+
     def structure_for(self, held: Preferences) -> str:
         """The structure whose scores of the held-out judgments a list is judged by."""
-        return self.structure_of(str(held.kind), usual_clicks(held) if held.kind == "selections" else "")
+        clicks = self.clicks or (usual_clicks(held) if held.kind == "selections" else "")
+        return self.structure_of(str(held.kind), clicks)
 
     def structure_of(self, kind: str, clicks: str = "cascade") -> str:
         """The same of a kind of judgments; ``clicks``: the usual structure of the clicks."""
@@ -212,7 +226,7 @@ def estimate(target: Target, held: Preferences, scores: Floats, seed: int = 0) -
 
     Of the pairwise loss, a mean over judgments, that of a mean over draws, or over clusters; of lists the jackknife's.
     """
-    judges = Judges(target, [held], None, seed)
+    judges = Judges(target.reading(held), [held], None, seed)
     (judge,), loss = judges.folds, judges.folds[0].loss(scores)
     if isinstance(judge, ListLoss) or not judge.additive:
         values = np.array([part.loss(scores) for part in judges.parts[0]])
