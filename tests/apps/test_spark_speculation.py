@@ -43,6 +43,9 @@ pytestmark = [
 ]
 
 
+Twice = tuple[Path, dict[str, Any], tuple[cc.Ranking, AggregationRanker]]
+
+
 def _left(folder: Path) -> list[str]:
     """Return the processes that were begun for a folder and are still there."""
     found = []
@@ -57,8 +60,11 @@ def _left(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """Return the folder of what was written on two hosts, one of them slow, and what Spark did."""
+def twice(tmp_path_factory: pytest.TempPathFactory) -> Twice:
+    """Return the folder of what was written on two hosts, one of them slow, what Spark did, and what memory gives.
+
+    Memory goes first: it compiles the loops, which may take the quick host as long as the slow one waits.
+    """
     from concordant.io.engines.spark_session import AS_CONNECT
 
     rng = np.random.default_rng(0)
@@ -74,6 +80,8 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     query, item = np.repeat(np.arange(QUERIES), ITEMS), np.tile(np.arange(ITEMS), QUERIES)
     table = pa.table({"query": query, "item": item, "x": x.ravel(), "y": y.ravel()})
     pyarrow.parquet.write_table(table, folder / "features.parquet")
+    log = cc.read(folder / "log")
+    memory = cc.rank(log, interval="hessian"), AggregationRanker().fit(str(folder / "features.parquet"), log)
     program = subprocess.Popen(
         [sys.executable, str(PROGRAM), str(folder / "log"), str(folder / "features.parquet"), str(folder)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -90,7 +98,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     finally:
         with suppress(ProcessLookupError):  # master, workers and executors are of its group
             os.killpg(program.pid, signal.SIGKILL)
-    return folder, json.loads(said.splitlines()[-1])
+    return folder, json.loads(said.splitlines()[-1]), memory
 
 
 def _same(ours: pa.Table, board: cc.Ranking) -> None:
@@ -103,7 +111,7 @@ def _same(ours: pa.Table, board: cc.Ranking) -> None:
         np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), rtol=0, atol=1e-8)
 
 
-def test_tasks_were_tried_twice_and_the_second_attempt_came_first(twice: tuple[Path, dict[str, Any]]) -> None:
+def test_tasks_were_tried_twice_and_the_second_attempt_came_first(twice: Twice) -> None:
     """Without this the other tests would say nothing of speculation."""
     for work, facts in twice[1]["of"].items():
         assert facts["hosts"] == ["127.0.0.2", "127.0.0.3"], work
@@ -113,20 +121,17 @@ def test_tasks_were_tried_twice_and_the_second_attempt_came_first(twice: tuple[P
         assert facts["second came first"] > 0 and facts["ends"]["TaskKilled"] > 0, (work, facts)
 
 
-def test_counts(twice: tuple[Path, dict[str, Any]]) -> None:
+def test_counts(twice: Twice) -> None:
     assert twice[1]["same counts"]
 
 
-def test_a_ranking_with_intervals(twice: tuple[Path, dict[str, Any]]) -> None:
-    folder = twice[0]
-    board = cc.rank(cc.read(folder / "log"), interval="hessian")
-    _same(pyarrow.parquet.read_table(folder / "ranking.parquet"), board)
+def test_a_ranking_with_intervals(twice: Twice) -> None:
+    _same(pyarrow.parquet.read_table(twice[0] / "ranking.parquet"), twice[2][0])
 
 
-def test_a_ranking_that_tasks_write(twice: tuple[Path, dict[str, Any]]) -> None:
+def test_a_ranking_that_tasks_write(twice: Twice) -> None:
     """No row twice, no file half written; what was counted on the way is counted once."""
-    folder, facts = twice
-    board = cc.rank(cc.read(folder / "log"), interval="hessian")
+    folder, facts, (board, _) = twice
     _same(pyarrow.parquet.read_table(folder / "ranking"), board)
     assert facts["rows"] == len(board)
     written = [path.name for path in (folder / "ranking").iterdir() if path.suffix != ".crc"]
@@ -141,10 +146,8 @@ def test_a_ranking_that_tasks_write(twice: tuple[Path, dict[str, Any]]) -> None:
         assert said == ([f"{number} items {label}"] if number else []), label
 
 
-def test_the_default_fit(twice: tuple[Path, dict[str, Any]]) -> None:
-    folder = twice[0]
-    theirs = AggregationRanker().fit(str(folder / "features.parquet"), cc.read(folder / "log"))
-    ours = cc.load_model(folder / "fitted")
+def test_the_default_fit(twice: Twice) -> None:
+    ours, theirs = cc.load_model(twice[0] / "fitted"), twice[2][1]
     assert theirs.coef_.any()
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-8, atol=1e-8 * np.abs(theirs.coef_).max())
     assert ours.cv_.best == theirs.cv_.best
