@@ -527,7 +527,7 @@ def test_slices_give_the_fit_of_memory(name: str) -> None:
         np.testing.assert_allclose(curve["loss"], plain.cv_["loss"], rtol=1e-12, atol=1e-12)
     told = [str(note) for note in plain.status_["notes"]]
     assert all(str(note) in told for note in notes)
-    mine = [str(note) for note in notes if note.code in ("several clicks", "gaps")]
+    mine = [str(note) for note in notes if note.code in ("several clicks", "gaps", "one click")]
     assert mine == [note for note in told if "they are read by" in note]
     if name.startswith("clicks with gaps"):
         assert plain.status_["structure"] == "position-based" and len(mine) == ("structure" not in CASES[name][1])

@@ -91,6 +91,8 @@ def test_the_scorer_learns_relevance_and_not_the_order_shown(ranker) -> None:
     relevance, shown_by = ranker.coef_standardised_
     assert relevance > 8 * abs(shown_by)
     assert ranker.status_["structure"] == "cascade"
+    said = [note for note in ranker.status_["notes"] if "no list has more than one click: they are read by" in note]
+    assert [note.numbers["name"] for note in said] == ["cascade"] * (ranker.structure is None)
     value = err(ranker.predict(FEATURES), CHANCE, FEATURES.query, at=None, gain=lambda p: p)
     best = err(CHANCE, CHANCE, FEATURES.query, at=None, gain=lambda p: p)
     assert value.mean() > 0.99 * best.mean()

@@ -277,7 +277,7 @@ class Choosing:
         how = Learned(plan, facts, ended, ridge, ridges, prior, beyond, gated, gates, unchosen)
         notes = (*facts.notes, *(() if numbers is None else numbers.notes))
         examined = None if self.clicks is None else self.clicks.known[WHOLE].examined
-        if ranker.structure is None:
+        if ranker.structure is None and kind == "selections":
             linked = examined is not None and examined.linked
             notes += (*note_of_usual(self.facts["several"], self.facts["gaps"], self.judgments, clicks, linked),)
         if plan.row["structure"] == "position-based" and examined is not None:

@@ -126,7 +126,9 @@ def notes_of_clicks(prefs: Preferences, unnamed: bool, taken: str, clicks: str) 
 
 
 def usual_note(prefs: Preferences, name: str) -> list[Note]:
-    """Say what lists of several clicks, and those whose positions have gaps, are read by where nothing is named."""
+    """Say what clicks are read by where nothing is named, and why."""
+    if prefs.kind != "selections":
+        return []
     several, gaps = several_clicks(prefs), lists_with_gaps(prefs)
     linked = bool(gaps and not several) and examination(prefs).linked
     return note_of_usual(several, gaps, len(prefs), name, linked)
@@ -139,11 +141,17 @@ def note_of_usual(several: int, gaps: int, lists: int, name: str, linked: bool) 
         text = "{several:,} of {of:,} lists have more than one click: they are read by {name}"
         text += told if name == "position-based" else ""
         return [Note("several clicks", text, several=several, of=lists, name=name)]
+    if not gaps:
+        text = (
+            "no list has more than one click: they are read by {name}, as by readers who go down from the top and stop "
+            "where they click; if yours look here and there, name the structure position-based"
+        )
+        return [Note("one click", text, name=name)]
     text = "in {gaps:,} of {of:,} lists positions have gaps: they are read by {name}"
     alike = ", which explains the clicks as well as position-based, whose parameters are more"
     unlinked = ", for clicked items do not link the positions: what is liked and what stands high cannot be told apart"
     text += told if name == "position-based" else alike if linked else unlinked
-    return [Note("gaps", text, gaps=gaps, of=lists, name=name)] if gaps else []
+    return [Note("gaps", text, gaps=gaps, of=lists, name=name)]
 
 
 def structure_for(member: Surrogate, given: Any, prefs: Preferences) -> Any:
