@@ -106,6 +106,15 @@ def session_on(master: str, folder: Path) -> Any:
     return session
 
 
+def idle(session: Any) -> None:
+    """Wait until no host has a task: the slow one goes on for a while with those that were overtaken."""
+    tracker, deadline = session.sparkContext._jsc.sc().statusTracker(), time.monotonic() + PATIENCE
+    while any(one.numRunningTasks() for one in tracker.getExecutorInfos()):
+        if time.monotonic() > deadline:
+            raise RuntimeError("a task does not end")
+        time.sleep(0.05)
+
+
 def attempts(told: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return how many second attempts there were, how many came first, and how the attempts ended that did not."""
     begun = [event["Task Info"] for event in told if event["Event"] == "SparkListenerTaskStart"]
@@ -132,7 +141,11 @@ def main(log: str, features: str, folder: Path) -> dict[str, Any]:
     with two_hosts(folder) as master:
         session = session_on(master, folder)
         try:
-            group = session.sparkContext.setJobDescription
+
+            def group(work: str) -> None:
+                idle(session)
+                session.sparkContext.setJobDescription(work)
+
             group("count")
             counted = read(log, session=session)
             group("rank")
@@ -148,6 +161,7 @@ def main(log: str, features: str, folder: Path) -> dict[str, Any]:
                 fit(log, features, session=session),
                 str(folder / "fitted"), about={"log": log, "features": features},
             )  # fmt: skip
+            idle(session)  # so that all ends are written down
         finally:
             session.stop()
     told = events(folder / "events")

@@ -109,6 +109,11 @@ def test_a_delta_table_that_cannot_be_read_is_one_sentence(here: Path, monkeypat
     for engine in ENGINES:
         with pytest.raises(InputError, match=r"^votes: a Delta table of which a file is missing: part-.*\.parquet$"):
             read("votes", engine=engine)
+    deltalake.write_deltalake("TOKEN 403", VOTES)  # in a path these words say nothing of access
+    (file,) = deltalake.DeltaTable("TOKEN 403").file_uris()
+    Path(unquote(urlparse(file).path)).unlink()
+    with pytest.raises(InputError, match=r"^TOKEN 403: a Delta table of which a file is missing: part-.*\.parquet$"):
+        read("TOKEN 403")
     (here / "votes/_delta_log" / f"{0:020d}.json").write_text('{"add": ')
     with pytest.raises(InputError, match=r"^votes: a Delta table that cannot be read: "):
         read("votes")

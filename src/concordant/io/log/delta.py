@@ -61,14 +61,12 @@ class DeltaTable(Stream):
         said = " ".join(re.sub("\x1b\\[[0-9;]*m", "", str(error)).split())
         if version is not None and "version" in said.lower() and "Generic" in said:
             return InputError(f"{self.name}: a Delta table without a version {version}")
-        if any(word in said for word in (*ACCESS, "HTTP error", "error sending request", "Server returned")):
-            place = next(
-                (at for word in ("Server returned", "HTTP error", "error sending") if (at := said.find(word)) >= 0), 0
-            )
-            said = said[place:].split(": <?xml")[0]
-            return Unavailable(f"{self.name}: a Delta table whose store does not answer as it should: {said[:200]}")
         if (missing := re.search(r"Object at location (\S.*?) not found", said)) is not None:
             return InputError(f"{self.name}: a Delta table of which a file is missing: {os.path.basename(missing[1])}")
+        answers = [at for word in ("Server returned", "HTTP error", "error sending") if (at := said.find(word)) >= 0]
+        if answers or ACCESS.search(said):
+            said = said[answers[0] if answers else 0 :].split(": <?xml")[0]
+            return Unavailable(f"{self.name}: a Delta table whose store does not answer as it should: {said[:200]}")
         return InputError(f"{self.name}: a Delta table that cannot be read: {_core(said)}")
 
 

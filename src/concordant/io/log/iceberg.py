@@ -111,7 +111,7 @@ class IcebergTable(Stream):
             )
         if isinstance(error, FileNotFoundError) or ("does not exist" in said and kind[:6] != "NoSuch"):
             return InputError(f"{self.name}: an Iceberg table of which a file is missing: {said[:200]}")
-        if isinstance(error, ConnectionError) or any(word in said for word in (*ACCESS, "AWS Error", "Max retries")):
+        if isinstance(error, ConnectionError) or ACCESS.search(said) or "AWS Error" in said or "Max retries" in said:
             return Unavailable(
                 f"{self.name}: an Iceberg table whose store or catalogue does not answer as it should: {said[:200]}"
             )

@@ -39,8 +39,11 @@ BLOCK = 1 << 23
 ROWS = 1 << 17
 AT_ONCE = 8
 """Files that are copied at the same time."""
-ACCESS = ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE", "TOKEN", "CREDENTIAL", "401", "403", "Forbidden",
-          "Permission", "UNAUTHENTICATED", "authentication")  # fmt: skip
+ACCESS = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE|TOKEN|CREDENTIAL|Forbidden|Permission|UNAUTHENTICATED|authentication"
+    r"|\b(401|403)\b"
+)
+"""What a store says that refuses access: the numbers alone, which are parts of the names of files, too."""
 CREDENTIALS = (
     "credentials are taken from the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; "
     "GOOGLE_APPLICATION_CREDENTIALS"
@@ -107,7 +110,7 @@ def told(address: str) -> Iterator[None]:
             raise InputError(f"{address}: there is no such bucket") from None
         if isinstance(error, pa.ArrowInvalid) and "AWS Error" not in said:
             raise InputError(f"{address}: cannot be read: {said[:200]}") from None
-        if any(word in said for word in ACCESS):
+        if ACCESS.search(said):
             raise Unavailable(f"{address}: the store refuses access ({short(said)}); {CREDENTIALS}") from None
         raise Unavailable(f"{address}: the store does not answer as it should: {short(said)}") from None
 
