@@ -482,6 +482,8 @@ for it to go on; places it tries at most."""
 SOON, CHEAPER = 5, (0.75, 0.9)
 """Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
 begin nearer."""
+USUAL, SURE = 26.0, 8
+"""Places that a search for two numbers usually tries, and before how many its own say only half of that."""
 DRAWN = 100_000
 """Distinct judgments by which precision and drift are chosen where there are more: fewer games of the same walks."""
 
@@ -557,13 +559,15 @@ def _to_go(tried: list[tuple[Floats, float]], calm: float = np.nan) -> float:
     """
     number, free = len(tried), len(tried[0][0])
     if free == 1 or number < SOON:
-        return max((8.0 if free == 1 else 26.0) - number, 1.0)
+        return max((8.0 if free == 1 else USUAL) - number, 1.0)
     (best, least), (second, _), (third, most) = sorted(tried, key=lambda one: one[1])[:3]
     wide = max(np.abs(second - best).max(), np.abs(third - best).max()) / CLOSE
     apart = max(np.log(max(wide, 1.0)), 0.5 * np.log(max((most - least) / LIKE, 1.0)))
     still = float(expit(3.0 * (1.5 - (calm - least))))  # how surely abilities stay
     reach = max(float(np.abs(best).max()) - 1.0, 0.0)
     rest = still * max(40 - number, 2 * apart) + (1 - still) * max(17 + 6 * reach - number, 1.5 * apart)
+    if number < SURE:
+        rest = np.sqrt(rest * (USUAL - number))
     return float(np.clip(rest, 1.0, max(TRIED - number, 1.0)))
 
 

@@ -183,7 +183,7 @@ def _moving(options: Any) -> dict[str, Cost]:
         return ties * (2e-3 + 2.5e-7 * drawn + 3.5e-7 * held * (1 + held / (3000 * max(k["nodes"], 1.0))))
 
     def searching(k: Known) -> float:
-        return 0.3 + (0.0, 11.0, 34.0)[free] * one(k) if free else 0.0
+        return 0.3 + (0.0, 11.0, 32.0)[free] * one(k) if free else 0.0
 
     def testing(k: Known) -> float:
         return 10 * one(k) if options.statistics else 0.0

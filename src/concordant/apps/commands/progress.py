@@ -26,7 +26,9 @@ EVERY = 1.0
 TURNS, TABLE = 5_000, 160_000
 """Turns of a loop that tells how slow the machine is; as many numbers are looked up in a table."""
 TIMES = 3
-"""How often that is done at a time, of which the best counts."""
+"""How often that is done at a time, of which the best counts; and how many such times come first."""
+APART = 0.03
+"""Seconds between those, longer from one to the next: no bad moment decides alone."""
 LAST = 8
 """How many of these times count."""
 USUAL = 2.2e-4, 8.0e-4
@@ -100,9 +102,13 @@ class _Machine:
 
     def slower(self) -> float:
         """Return the median of the last few, between a third and three, and measure again where the last is old."""
-        if self._clock and time.monotonic() - self._measured >= EVERY:
-            best = min(self._once() for _ in range(TIMES))  # the first finds its numbers far away, as a rule
-            self._measured, self._found = time.monotonic(), [*self._found[-LAST:], best]
+        every = EVERY if len(self._found) > LAST // 2 else 0.0  # at first at each look
+        if self._clock and time.monotonic() - self._measured >= every:
+            for again in range(1 if self._found else TIMES):
+                time.sleep(again * APART)
+                best = min(self._once() for _ in range(TIMES))  # the first finds its numbers far away, as a rule
+                self._found = [*self._found[-LAST:], best]
+            self._measured = time.monotonic()
         return min(max(math.exp(float(np.median(self._found or [0.0]))), 1 / 3), 3.0)
 
     def _once(self) -> float:
