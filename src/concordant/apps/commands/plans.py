@@ -172,7 +172,7 @@ def _moving(options: Any) -> dict[str, Cost]:
     A knot is an item at a time at which it was judged.
     """
     free = (options.prior in (None, "auto")) + (options.drift is None)
-    ties = 2.0 if options.ties == "davidson" else 1.0
+    ties = 1.7 if options.ties == "davidson" else 1.0
 
     def knots(k: Known) -> float:
         return k.get("knots", min(1.5 * k["distinct"], k.get("times", 4000.0) * k["nodes"]))
