@@ -274,7 +274,7 @@ def mean_targets_of_orders(
     quick = None
     if function is find_structure("log-odds"):
         quick = LogOddsTargets.of(prefs, work.key, work.options, gain, scale, inverse)
-    return [work.targets(k, quick) for k in (steps("targets", ks) if len(ks) > 1 else ks)]
+    return [work.targets(k, quick) for k in steps("targets", ks, even=False)]  # what larger subsets take is not known
 
 
 @dataclass(frozen=True, eq=False)
