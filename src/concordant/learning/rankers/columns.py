@@ -18,7 +18,7 @@ from concordant.learning.features.key_index import Placed, place, rows_by_query
 from concordant.learning.features.matrix import Features, Matrix
 from concordant.learning.features.normalising import Moments, Normaliser, signed_log
 from concordant.learning.features.streamed import FeatureFile
-from concordant.learning.rankers.edge_sources import clicks_note
+from concordant.learning.rankers.edge_sources import clicks_note, note_of_usual
 from concordant.learning.rankers.plans import Plan, Recipe, ridges_to_try
 from concordant.learning.rankers.validation import Training, refuse_other_names
 from concordant.learning.solvers.grouped_rows import GroupedRows
@@ -158,7 +158,9 @@ class TargetSums(ABC):
         fit = found.equations.solve(ridge)
         ended = {"status": fit.status, "iterations": fit.iterations, "gradient": fit.gradient, "ridge": ridge}
         how = Learned(plan, found.facts, ended, ridge, [ridge])
-        return fit.theta, found.normaliser, how, (*found.notes, *found.facts.notes), None
+        clicks = kind == "selections" and ranker.structure is None  # others need more than these sums
+        usual = note_of_usual(0, 0, 0, str(plan.structure), False) if clicks else []
+        return fit.theta, found.normaliser, how, (*found.notes, *found.facts.notes, *usual), None
 
 
 @dataclass(frozen=True, eq=False)
