@@ -27,7 +27,7 @@ from concordant.learning.rankers.gate import edge_scorer, fitted
 from concordant.learning.rankers.judged import Judged
 from concordant.learning.rankers.plans import Plan, Recipe
 from concordant.learning.rankers.regressors import fit_regressor
-from concordant.learning.rankers.target import Judges, Target
+from concordant.learning.rankers.target import Judges, Target, estimate
 from concordant.learning.rankers.validation import learning_rows
 from concordant.learning.targets.mean_targets import mean_targets
 from concordant.losses.metrics.err import err
@@ -349,7 +349,7 @@ def test_held_out_lists_judge_examined_items_alone() -> None:
         assert judge.loss(scores) != judge.loss(-scores)
 
 
-def test_parts_are_read_and_judged_as_all_of_the_log() -> None:
+def test_parts_are_read_and_judged_as_all_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of a log with a few lists of several clicks has none of them: the log's model reads it all the same."""
     draw = np.random.default_rng(5)
     rows = [(session, place, int(item)) for session in range(200) for place, item in enumerate(draw.permutation(6), 1)]
@@ -372,6 +372,10 @@ def test_parts_are_read_and_judged_as_all_of_the_log() -> None:
     usual, given = (target.reading(prefs, *how) for how in ((None,), ("position-based", {"propensities": [1.0]})))
     assert usual.clicks == given.clicks == "dependent-click" and str(usual) == str(target) == "err"
     assert Target.of("pairwise", "selections").reading(prefs).clicks == ""
+    alone, asked = next(part for part in parts if usual_clicks(part) == "cascade"), []
+    monkeypatch.setattr(Target, "structure_for", lambda self, _: asked.append(self.clicks) or "dependent-click")
+    estimate(usual, alone, scores)  # as evaluate, of what is left of a log
+    assert set(asked) == {"dependent-click"}
 
 
 def test_streamed_features_fit_as_those_in_memory(tmp_path) -> None:

@@ -95,9 +95,9 @@ class Target:
         """The same for parts of these judgments: clicks are read as all of them are, by a named model or the usual one.
 
         How a log is to be read is a fact of the log: a part of it may tell less, and the parts would be judged by
-        several models.
+        several models. What is known of a whole log stays for its parts.
         """
-        if prefs.kind != "selections" or not self.of_lists:
+        if self.clicks or prefs.kind != "selections" or not self.of_lists:
             return self
         return replace(self, clicks=model_of_clicks(structure, options) or usual_clicks(prefs))
 
