@@ -151,13 +151,15 @@ class _Effort:
         size = documents / len(lists)
         pairs = max(0.5 * size * (size - 1), 1.0)
         distinct = -len(lists) * pairs * math.expm1(-per_query / pairs)
-        pilot = (1.25e-6 * documents + 1.76e-6 * distinct) * width
+        pilot = (1.35e-6 * documents + 9e-7 * distinct) * width
         queries = 0 if len(lists) >= FULL else QUERIES // 10 if quick else QUERIES
-        many = queries * (5e-6 * size + 2e-6 * per_query)
-        return cls(pilot, 0.1 + 0.17 * pilot, 0.1 + steps * (1e-4 + 1.5e-6 * width), many)
+        many = queries * (2.5e-6 * size + 1.2e-6 * per_query)
+        orders = len(orders_of(per_query, FEW_ORDERS))
+        stochastic = 0.06 + 7e-4 * per_query + steps * orders * (1.4e-5 + 1.6e-7 * width)
+        return cls(pilot, 0.12 + 2e-7 * distinct * width, stochastic, many)
 
 
-CHOOSING = 2.0
+CHOOSING = 4.0
 """How many times as long as a run the choice takes before the runs of the paper's number of comparisons."""
 
 

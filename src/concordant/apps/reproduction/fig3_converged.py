@@ -70,7 +70,7 @@ def choose(
     seed: int,
     told: Callable[[float], None] = lambda _: None,
 ) -> Chosen:
-    """Choose every setting by the mean risk of held-out queries on these draws; ``told`` hears of each half of one.
+    """Choose every setting by the mean risk of held-out queries on these draws; ``told`` hears of shares of each.
 
     The ridge of each method is one of RIDGES. c₀ and β are chosen for complete aggregation and serve every order. For
     pairwise logistic and complete aggregation the choice by the training queries on the same draws is made, too.
@@ -89,7 +89,7 @@ def choose(
         judged.add(ALL, held.risk(fit.theta))
         judged.add(ON_DRAWS[ALL], risks(lists, fit.theta(everyone)))
         firsts.append(first.known)
-        told(0.5)
+        told(0.7)
     at = judged.best(LOGISTIC)
     ridge = {name: RIDGES[judged.best(name)] for name in (LOGISTIC, ON_DRAWS[LOGISTIC])}
     c0, scale = {UNTUNED: C0}, {UNTUNED: 1.0}
@@ -107,7 +107,7 @@ def choose(
             judged.add("orders", held.risk(_Least(lists, prefs, targets).theta))
         judged.add(BT, held.risk(_Least(lists, prefs, likelihood_targets(lists, prefs)).theta))
         judged.add(INFORMED, held.risk(_Informed(lists, prefs, known, at).theta))
-        told(0.5)
+        told(0.3)
     if partial:
         best = judged.table("orders").argmin(axis=0)
         ridge |= {str(k): RIDGES[int(place)] for k, place in zip(partial, best, strict=True)}
