@@ -60,7 +60,7 @@ INSIDE_FUNCTIONS = {
     ("ranking/best_orders.py", "concordant.kernels.orders"): "start-up time: Numba, where orders are computed",
     ("ranking/largest.py", "concordant.kernels.pair_maxima"): "start-up time: Numba, for many items only",
     ("ranking/luce_terms.py", "concordant.kernels.tier_events"): "start-up time: Numba, for lists with tiers only",
-    ("ranking/bootstrap.py", "concordant.kernels.tier_events"): "start-up time: Numba, for replicates of lists only",
+    ("ranking/chords.py", "concordant.kernels.tier_events"): "start-up time: Numba, for replicates of lists only",
     ("ranking/tied_terms.py", "concordant.kernels.tied_choices"): "start-up time: Numba, for ties as outcomes only",
     ("ranking/lack_of_fit.py", "concordant.kernels.tournaments"): "start-up time: Numba, for sparse tables only",
     ("ranking/moving.py", "concordant.kernels.walks"): "start-up time: Numba, for abilities that move only",

@@ -300,12 +300,13 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
     for asked, structure, clustered_, plain_ in (
         ({"interval": "auto"}, "bradley-terry", True, True),
         ({"interval": "none"}, "bradley-terry", True, True),
-        ({"interval": "bootstrap"}, "bradley-terry", True, False),
+        ({"interval": "bootstrap"}, "bradley-terry", True, True),
         ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", True, True),
         ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
         ({"interval": "auto"}, "borda", True, True),
         ({"interval": "none"}, "borda", True, True),
-        ({"interval": "bootstrap"}, "borda", True, False),
+        ({"interval": "bootstrap", "ties": "davidson"}, "bradley-terry", True, False),
+        ({"interval": "bootstrap"}, "borda", True, True),
     ):
         assert divided_here(judged, structure, asked) is clustered_
         assert divided_here(plain, structure, asked) is plain_

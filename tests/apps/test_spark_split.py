@@ -23,8 +23,8 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
+    from concordant.apps.spark import clustered, frames, ranking, splitting
     from concordant.apps.spark import divided as known_
-    from concordant.apps.spark import frames, ranking, splitting
     from concordant.apps.spark import shares as shares_
     from concordant.apps.spark.divided import Known
     from concordant.apps.spark.frames import JudgedQueries
@@ -60,7 +60,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 
 def divided(
     log: dict[str, Any], shares: int, of: Any = None, key: tuple[str, ...] = ("left", "right"), last: bool = False,
-    whose: tuple[str, ...] = (),
+    whose: tuple[str, ...] = (), linked: bool = True,
 ) -> Any:  # fmt: skip
     """Shares of a query as tasks have them, without Spark; ``whose``: columns of clusters, each in one share."""
 
@@ -92,7 +92,7 @@ def divided(
 
     found = Here(*divide(0), columns=whose, divide=divide)
     found.last = last
-    assert found.look()
+    assert found.look(linked)
     return found
 
 
@@ -430,10 +430,11 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     judged = JudgedQueries.of(log, spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
     with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-        cs.rank(judged, "log-odds", interval="bootstrap")
+        cs.rank(judged, "plackett-luce", ties="davidson", interval="bootstrap")
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
-        cs.rank(judged, interval="bootstrap")
+        cs.rank(judged, ties="davidson", interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
+    monkeypatch.setattr(clustered, "DIFFERENT", 3)
     for structure in ("plackett-luce", "bradley-terry"):
         with pytest.raises(cc.UsageError, match=r"'large' has \d+ rows.*structure='plackett-luce'"):
             cs.rank(judged, structure, ties="davidson", interval="bootstrap")

@@ -108,6 +108,8 @@ def test_overlap_is_told() -> None:
     assert max(common.table["standard_error"].to_pylist()) < min(usual.table["standard_error"].to_pylist())
     shrunk = cc.board_changes(cc.rank(parts[0] + parts[1]), cc.rank(parts[0]))
     assert shrunk.shared == 300 and "the old board holds" in str(shrunk)
+    divided = cc.board_changes(cc.rank(parts[0] + parts[1]), cc.rank(parts[0]), shared="clusters")
+    assert divided.shared == 0 and "look alike" not in str(divided)  # two parts of one log
 
 
 def test_judges_of_both_boards_depend() -> None:

@@ -485,3 +485,27 @@ def test_a_single_cluster_is_no_numerical_failure() -> None:
     votes = cc.Preferences.from_comparisons(["a", "b", "c"], ["b", "c", "a"], cluster=["u", "u", "u"])
     codes = {note.code for note in cc.rank(votes, interval="sandwich").notes}
     assert "too few judgments" in codes and "no intervals" not in codes
+
+
+def test_an_item_without_residuals_leaves_the_others_their_intervals() -> None:
+    """Six votes that say nothing of the spread between people, beside thousands that do; all ends were infinite."""
+    draw = np.random.default_rng(0)
+    votes = []
+    for person in range(30):
+        taste = 1.5 * draw.normal(size=4)
+        for _ in range(200):
+            one, other = draw.choice(4, 2, replace=False)
+            won = draw.random() < 1 / (1 + np.exp(taste[other] - taste[one]))
+            votes.append((f"i{one if won else other}", f"i{other if won else one}", f"p{person}"))
+    silent = [("w", "i0", "alone"), ("i0", "w", "alone"), *2 * [("x", "y", "q"), ("y", "z", "q")]]
+
+    def ends(rows: list[tuple[str, str, str]]) -> dict[str, tuple[float, float]]:
+        winner, loser, person = zip(*rows, strict=True)
+        board = cc.rank(cc.Preferences.from_comparisons(winner, loser, cluster=person)).to_arrow().to_pydict()
+        return dict(zip(board["item"], zip(board["lower"], board["upper"], strict=True), strict=True))
+
+    plain, found = ends(votes), ends([*votes, *silent])
+    for item, (low, high) in plain.items():
+        assert found[item][1] - found[item][0] == pytest.approx(high - low, rel=0.25)
+    assert np.isfinite(found["w"]).all()
+    assert found["y"] == (-np.inf, np.inf)

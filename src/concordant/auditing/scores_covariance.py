@@ -16,11 +16,11 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.contrasts import Gauge
-from concordant.ranking.covariance import Meat, Units, far_units, stacks
+from concordant.ranking.covariance import SILENT, Meat, Units, far_units, stacks
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
 from concordant.ranking.large_variances import large_variances
 from concordant.ranking.scores import Scores
-from concordant.ranking.standard_errors import SILENT, default_method
+from concordant.ranking.standard_errors import default_method
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -40,7 +40,7 @@ from concordant.ranking.rank import Ranking
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SHARED = ("auto", "none", "common")
+SHARED = ("auto", "none", "common", "clusters")
 PARTS = ("own_votes", "new_clusters", "opponents", "new_opponents")
 """Columns of the steps by which a score moved."""
 ROUNDING = 1e-13
@@ -121,7 +121,8 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int
     old, new : rankings of comparisons of one query, by the same structure with a likelihood, as ``rank`` returns them.
         With clusters (one column in both) judgments of equal clusters depend on each other, on either board.
     shared : which judgments the boards share. 'auto': all of one that the other holds, too, as often (a log that grew),
-        else none; 'common': whatever stands in both; 'none': none, and clusters of the same name are others, too.
+        else none; 'common': whatever stands in both; 'clusters': none, as of two parts of one log, but clusters of the
+        same name are the same; 'none': none, and clusters of the same name are others, too.
     seed : of the draws for p_max_t.
 
     Errors: UsageError for rankings of other kinds; InputError where fewer than two items are on both.
@@ -147,10 +148,15 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int
     joined = shared == "common" or (shared == "auto" and any(held))
     matrix, freedom = pairs.covariance(joined, apart=shared == "none")
     table = _table(pairs, matrix, freedom, new.level, seed)
-    return BoardChange(table, both if joined else 0, new.level, tuple(_notes(pairs, held, both if joined else 0, both)))
+    return BoardChange(
+        table,
+        both if joined else 0,
+        new.level,
+        tuple(_notes(pairs, held, both if joined else 0, 0 if shared == "clusters" else both)),
+    )
 
 
-def _notes(pairs: _Pair, held: list[bool], joined: int, both: int) -> list[Note]:
+def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int) -> list[Note]:
     one, other = (len(side.prefs) for side in pairs.sides)
     if joined and all(held):
         text = "both boards hold the same {joined:judgments}"
@@ -162,9 +168,9 @@ def _notes(pairs: _Pair, held: list[bool], joined: int, both: int) -> list[Note]
         text = "{joined:judgments} of both boards are taken for the same: they are counted once"
     else:
         text = "the two boards are taken to hold different judgments"
-        text += ", though up to {both:,} look alike; if those are the same votes: {ask}" if both else ""
+        text += ", though up to {alike:,} look alike; if those are the same votes: {ask}" if alike else ""
     ask = Setting("shared", "common")
-    notes = [Note("shared judgments", text, joined=joined, more=other - one, both=both, ask=ask)]
+    notes = [Note("shared judgments", text, joined=joined, more=other - one, alike=alike, ask=ask)]
     return [*notes, *came_and_went(pairs.names, np.array(pairs.there), pairs.common & ~pairs.sure)]
 
 

@@ -91,14 +91,18 @@ class Preferences(Counted):
     @property
     def facts(self) -> str:
         """The summary in one line."""
-        return ", ".join(
-            counted(value, name)
-            if isinstance(value, int)
-            else crossed_said(value)
-            if name == "clusters"
-            else str(value)
-            for name, value in self.summary().items()
-        )
+        return self.facts_but()
+
+    def facts_but(self, *columns: str) -> str:
+        """The summary in one line, without columns that divide judgments or say more of them, and are no clusters."""
+        facts = self.summary()
+        if isinstance(numbers := facts.get("clusters"), dict):
+            facts["clusters"] = {name: number for name, number in numbers.items() if name not in columns}
+        elif columns:
+            facts.pop("clusters", None)
+        told = {name: crossed_said(value) for name, value in facts.items() if isinstance(value, dict) and value}
+        told |= {name: counted(value, name) for name, value in facts.items() if isinstance(value, int)}
+        return ", ".join(told.get(name, str(value)) for name, value in facts.items() if value != {})
 
     # -- the algebra ---------------------------------------------------------------------------------------------
     @classmethod

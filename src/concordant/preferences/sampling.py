@@ -55,7 +55,7 @@ def label_keys(labels: Labels, seed: int) -> Keys:
     return np.frombuffer(digests, np.uint64)
 
 
-def uniform_bits(key: Keys | np.uint64, counter: NDArray[np.uint64]) -> Keys:
+def uniform_bits(key: Keys | np.uint64, counter: Keys | np.uint64) -> Keys:
     """Return 64 random bits for each (key, counter)."""
     with np.errstate(over="ignore"):
         z = key + (counter + np.uint64(1)) * _GAMMA

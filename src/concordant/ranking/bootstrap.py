@@ -4,12 +4,7 @@ A replicate of a query with n judgments is n draws with probabilities count/n; w
 as there are, each with all its judgments. The judgment is the unit, never its edges (Efron, Ann. Statist. 7, 1979;
 clusters: Davison & Hinkley 1997, §3.8).
 
-Bradley–Terry refits of many replicates of one graph at once, from the point estimate.
-
-The replicates share the pairs, and their scores lie near the point estimate s. So all are solved together by the chord
-method: s_r ← s_r + (H + λ)⁻¹ (Bᵀ(w_r − n_r ∘ σ(B s_r)) − λ s_r) with the Hessian H of the *point estimate*, B the
-pairs-by-nodes incidence. One factor serves all replicates; every step is two sparse products, one exponential per pair
-and replicate, and one dense product. A replicate whose steps do not shrink fast enough is left to Newton's method.
+Of Bradley–Terry and Plackett–Luce the replicates of a graph are fitted together (``chords``), of others one by one.
 """
 
 from __future__ import annotations
@@ -22,8 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, triu
-from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import Setting, UsageError
 from concordant.kernels.arrays import in_threads
@@ -32,206 +25,17 @@ from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
-from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
+from concordant.ranking.chords import Chord, ListChord
 from concordant.ranking.contrasts import Gauge
-from concordant.ranking.curvature import laplacian, pair_weights
-from concordant.ranking.elimination import far_apart
-from concordant.ranking.multinomial import Atoms, AtomsOf, Stream, streams
-from concordant.ranking.plackett_luce import luce_terms, plackett_luce
+from concordant.ranking.multinomial import Atoms, AtomsOf, Redraws, Stream, streams
+from concordant.ranking.plackett_luce import plackett_luce
 from concordant.ranking.ranked_lists import Rankings
 from concordant.ranking.scores import Scores
 from concordant.ranking.standard_errors import Intervals, infinite_ends
 
 Floats = NDArray[np.float64]
-STEPS = 40
-ACCURATE = 1e-8
-"""Estimated distance of a score from its solution at which a replicate is done."""
-
-
-@dataclass(frozen=True, eq=False)
-class Chord:
-    """One graph's pairs, how its atoms fill them, and the inverse of its Hessian at the point estimate."""
-
-    point: Floats
-    prior: float
-    incidence: csr_array
-    """Shape (pairs, nodes): +1 at the first, −1 at the second item."""
-    back: csr_array
-    above: csr_array
-    """Shape (pairs, atoms): wins of the first over the second, half the ties, in one draw of each atom."""
-    total: csr_array
-    inverse: Floats
-
-    @classmethod
-    def of(cls, batch: Batch, atoms: Atoms, point: Floats, prior: float) -> Chord:
-        """Prepare a batch of one graph."""
-        edges = batch.edges
-        nodes = int(batch.node_start[-1])
-        swap = edges.winner > edges.loser
-        first, second = np.minimum(edges.winner, edges.loser), np.maximum(edges.winner, edges.loser)
-        labels, pair = np.unique(first * nodes + second, return_inverse=True)
-        mass = edges.strength * atoms.multiplicity[edges.holder]
-        share = np.where(edges.tie, 0.5, np.where(swap, 0.0, 1.0)) * mass
-        shape = (len(labels), len(atoms.count))
-        where = (pair, atoms.member[edges.holder])
-        rows = np.arange(len(labels))
-        signs = np.concatenate([np.ones(len(labels)), -np.ones(len(labels))])
-        ends = np.concatenate([labels // nodes, labels % nodes])
-        incidence = coo_array((signs, (np.concatenate([rows, rows]), ends)), shape=(len(labels), nodes)).tocsr()
-        above, total = (coo_array((x, where), shape=shape).tocsr() for x in (share, mass))
-        above.eliminate_zeros()
-        information = laplacian(batch.graphs, pair_weights(batch.graphs, point))
-        inverse = _inverse(information, prior)
-        return cls(point, prior, incidence, incidence.T.tocsr(), above, total, inverse)
-
-    def fit(self, draws: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
-        columns = np.ascontiguousarray(draws.T, np.float64)
-        above, total = self.above @ columns, self.total @ columns
-        if self.prior == 0 and not self._bound_together(above, total):
-            return _unsolved(self.point, len(draws))
-
-        def keep(stay: NDArray[np.bool_]) -> None:
-            nonlocal above, total
-            above, total = above[:, stay], total[:, stay]
-
-        return _chords(self.point, self.inverse, len(draws), lambda now: self._gradient(now, above, total), keep)
-
-    def _gradient(self, now: Floats, above: Floats, total: Floats) -> Floats:
-        rest = self.incidence @ now
-        np.negative(rest, out=rest)
-        with np.errstate(over="ignore"):
-            np.exp(rest, out=rest)
-        rest += 1.0
-        np.divide(total, rest, out=rest)
-        np.subtract(above, rest, out=rest)
-        pull = self.back @ rest
-        if self.prior:
-            pull -= self.prior * now
-        return np.asarray(pull)
-
-    def _bound_together(self, above: Floats, total: Floats) -> bool:
-        """Whether the wins that all replicates have make every item reachable from every other."""
-        wins, losses = (above > 0).all(axis=1), (total - above > 0).all(axis=1)
-        ends = self.incidence.indices.reshape(-1, 2)
-        value = self.incidence.data.reshape(-1, 2)[:, 0]
-        first, second = np.where(value > 0, ends[:, 0], ends[:, 1]), np.where(value > 0, ends[:, 1], ends[:, 0])
-        source, target = np.r_[first[wins], second[losses]], np.r_[second[wins], first[losses]]
-        nodes = self.incidence.shape[1]
-        beats = csr_array((np.ones(len(source), np.int8), (source, target)), shape=(nodes, nodes))
-        blocks, _ = connected_components(beats, directed=True, connection="strong")
-        return int(blocks) == 1
-
-
-def _unsolved(point: Floats, replicates: int) -> tuple[Floats, NDArray[np.bool_]]:
-    return np.tile(point, (replicates, 1)), np.zeros(replicates, bool)
-
-
-def _chords(
-    point: Floats,
-    inverse: Floats,
-    replicates: int,
-    gradient: Callable[[Floats], Floats],
-    keep: Callable[[NDArray[np.bool_]], None],
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """Scores (replicates, nodes) and which are solved; gradient takes and gives (nodes, replicates still open)."""
-    if not np.isfinite(inverse).all():
-        return _unsolved(point, replicates)
-    scores = np.repeat(point[:, None], replicates, axis=1)
-    solved = np.zeros(replicates, bool)
-    live = np.arange(replicates)
-    now, last = scores.copy(), np.zeros(replicates)
-    for _ in range(STEPS):
-        step = inverse @ gradient(now)
-        now += step
-        length = np.abs(step).max(axis=0)
-        rate = np.minimum(np.divide(length, last, out=np.ones_like(length), where=last > 0), 1.0)
-        done = (length * rate <= ACCURATE * (1.0 - rate)) & (length < 1e-3)
-        last = length
-        if done.all() or done.sum() * 4 > len(live):
-            scores[:, live], solved[live] = now, done
-            stay = ~done
-            live, now, last = live[stay], now[:, stay], last[stay]
-            keep(stay)
-            if len(live) == 0:
-                break
-    scores[:, live] = now
-    return scores.T, solved
-
-
-@dataclass(frozen=True, eq=False)
-class ListChord:
-    """One graph's lists, as ``Chord`` has pairs: Plackett–Luce with tiers whose order is not known."""
-
-    point: Floats
-    prior: float
-    lists: Rankings
-    ends: NDArray[np.int64]
-    """Where the tiers of each list begin that stand above others, and where the last of them ends."""
-    end_start: NDArray[np.int64]
-    atom: NDArray[np.int64]
-    times: NDArray[np.int64]
-    inverse: Floats
-
-    @classmethod
-    def of(cls, batch: Batch, atoms: Atoms, point: Floats, prior: float) -> ListChord:
-        """Prepare a batch of one graph."""
-        inverse = _inverse(luce_terms(batch).at(point).information(), prior)
-        lists = Rankings.of(batch)
-        lists = lists.take(np.unique(lists.row[lists.below > 0]))  # a list that ties everything says nothing
-        first = lists.tier_first
-        upper = first[lists.below[first] > 0]
-        last = first[lists.below[first] == 0]  # the last tier of each list
-        begin = Ragged.counted(lists.row[upper], len(lists.weight))
-        ends, start = np.insert(upper, begin.start[1:], last), begin.start + np.arange(len(begin.start))
-        held = lists.holder
-        return cls(point, prior, lists, ends, start, atoms.member[held], atoms.multiplicity[held], inverse)
-
-    def fit(self, draws: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
-        """Scores of shape (replicates, nodes) for draws of shape (replicates, atoms), and which are solved."""
-        from concordant.kernels.tier_events import pulls
-
-        if self.prior == 0:
-            always = np.flatnonzero(np.asarray((draws > 0).all(axis=0))[self.atom])
-            if len(np.unique(self.lists.take(always).connected().block)) > 1:
-                return _unsolved(self.point, len(draws))
-
-        def keep(stay: NDArray[np.bool_]) -> None:
-            nonlocal draws
-            draws = draws[stay]
-
-        def gradient(now: Floats) -> Floats:
-            out = np.zeros(now.shape[::-1])
-            lists = self.lists
-            score = np.ascontiguousarray(now.T)
-            pulls(lists.start, lists.node, self.ends, self.end_start, self.atom, self.times, draws, score, out)
-            return np.asarray(out.T - self.prior * now)
-
-        return _chords(self.point, self.inverse, len(draws), gradient, keep)
-
-
-def _inverse(information: csr_array, prior: float) -> Floats:
-    """(H + λ)⁻¹ on scores that sum to zero in each component; NaN where weights lie too far apart for it."""
-    upper = triu(information, 1).tocoo()
-    hessian = information.toarray()
-    nodes = len(hessian)
-    if far_apart(upper.row, upper.col, -upper.data, prior, nodes):
-        return np.full((nodes, nodes), np.nan)
-    _, part = connected_components(hessian < 0, directed=False)
-    same = part[:, None] == part[None, :]
-    mean = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
-    hessian += np.where(same, (np.where(mean > 0, mean, 1.0) / np.bincount(part))[part][:, None], 0.0)
-    hessian[np.diag_indices(nodes)] += prior
-    try:
-        inverse = np.linalg.inv(hessian)
-    except np.linalg.LinAlgError:
-        return np.full((nodes, nodes), np.nan)
-    inverse -= (same @ inverse) / same.sum(axis=1)[:, None]
-    return np.asarray(inverse)
-
-
 MANY_LISTS = 100
 """Distinct lists from which on a graph of Plackett–Luce is refitted by the chord method; fewer in stacks."""
 FAST_NODES = (24, 1500)
@@ -351,12 +155,41 @@ def bootstrap(
         )
     point = structure(batch, **chosen)
     workers = threads or min(os.cpu_count() or 1, 8)
+    refit = _Refit(getattr(structure, "replicate", None) or structure, chosen, likelihood)
+    redraws: Redraws | None = getattr(structure, "redraws", None)
+    if redraws is not None:
+        elsewhere = redraws(batch, chosen, replicates, seed)
+        values, unlimited, few = elsewhere.values, elsewhere.unlimited, elsewhere.draws < 2
+    else:
+        made = partial(getattr(structure, "atoms", None) or Atoms.of, seed=seed, clustered=clustered)
+        values, unlimited = _replicates(batch, refit, point, function, replicates, made, workers)
+        few = _draws(batch, clustered, getattr(structure, "atoms", None)) < 2
+    alone = few[batch.owner]
+    if not likelihood:
+        return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
+    links = refit.links(batch)
+    gauge = Gauge.of(batch.node_start, links) if gauge is None else gauge
+    point = point if chosen.get("mean") is not None else replace(point, value=gauge.centre(point.value))
+    _shift(values, point.value, gauge)
+    above, below = infinite_ends(gauge, links)
+    return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))
+
+
+def _replicates(
+    batch: Batch,
+    refit: _Refit,
+    point: Scores,
+    function: Callable[..., Scores],
+    replicates: int,
+    atoms: Callable[[Batch], list[Atoms]],
+    workers: int,
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Replicates of all graphs, and per graph those in which some score had no limit."""
+    chosen = refit.options
+    values = np.empty((replicates, len(point.value)))
+    unlimited = np.zeros(len(batch), np.int64)
     in_pairs = chosen.get("ties", "half") == "half" and chosen.get("mean") is None
     in_pairs &= not batch.prefs.covariate_names or not _uses_covariates(chosen)
-    atoms = partial(getattr(structure, "atoms", None) or Atoms.of, seed=seed, clustered=clustered)
-    values = np.empty((replicates, nodes))
-    unlimited = np.zeros(len(batch), np.int64)
-    refit = _Refit(getattr(structure, "replicate", None) or structure, chosen, likelihood)
     of_lists = function is plackett_luce and batch.prefs.kind != "comparisons" and chosen.get("ties") != "davidson"
     if of_lists or (function is bradley_terry and in_pairs):
         size = batch.sizes
@@ -374,16 +207,7 @@ def bootstrap(
         rest = np.arange(len(batch))
     if len(rest):
         _one_by_one(batch, rest, refit, values, unlimited, atoms)
-    few = _draws(batch, clustered, getattr(structure, "atoms", None)) < 2
-    alone = few[batch.owner]
-    if not likelihood:
-        return Bootstrap(point, values, unlimited, (alone, alone), int(few.sum()))
-    links = refit.links(batch)
-    gauge = Gauge.of(batch.node_start, links) if gauge is None else gauge
-    point = point if chosen.get("mean") is not None else replace(point, value=gauge.centre(point.value))
-    _shift(values, point.value, gauge)
-    above, below = infinite_ends(gauge, links)
-    return Bootstrap(point, values, unlimited, (above | alone, below | alone), int(few.sum()))
+    return values, unlimited
 
 
 def _draws(batch: Batch, clustered: bool, atoms: AtomsOf | None) -> NDArray[np.int64]:
@@ -451,10 +275,14 @@ class _Refit:
         loose_graphs = _graphs_of(batch, np.flatnonzero(bad))
         rescued = self.structure(loose_graphs, **{**self.options, "prior": FALLBACK_PRIOR})
         value[bad[batch.owner]] = rescued.value
-        above, below = infinite_ends(Gauge.of(batch.node_start, links), links)
-        value[above], value[below] = np.inf, -np.inf
-        value[(above & below) | (links.component > 0)] = np.nan
-        return value, bad
+        return without_limits(value, batch.node_start, links), bad
+
+
+def without_limits(value: Floats, node_start: NDArray[np.int64], links: Connectivity) -> Floats:
+    """Scores without a prior, infinite where no judgment limits them; nan where the side is open."""
+    above, below = infinite_ends(Gauge.of(node_start, links), links)
+    found = np.where(above, np.inf, np.where(below, -np.inf, value))
+    return np.where((above & below) | (links.component > 0), np.nan, found)
 
 
 def _one_graph(batch: Batch, graph: int) -> Batch:

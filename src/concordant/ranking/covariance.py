@@ -44,6 +44,8 @@ ROUNDING = 1e-10
 """Share of the sum of absolute terms below which a variance is rounding, a safe distance above it."""
 NEGATIVE = 1e-9
 """Share of the largest variance beyond which a negative one is more than rounding: there is no covariance then."""
+SILENT = 1e-8
+"""Variance relative to the model's, of an item alone, below which a sandwich has no residuals to go by."""
 VOTES = 1 << 20
 """Judgments with clusters whose gradients are added at once."""
 DENSE, LONG = 0.1, 1e6
@@ -311,11 +313,11 @@ def stacks(
             part = same[begin : begin + step]
             ids = units.order[units.start[part][:, None] + np.arange(p)]
             bread = _anchored(_dense(curvature.hessian, ids), ids[:, :n], gauge, curvature.prior)
-            inverse = _inverses(bread)
+            inverse, bend = _inverses(bread), np.einsum("gii->gi", bread)
             middle = None if whole is None else _dense(whole, ids)
-            matrix = _contrasts(inverse, middle, ids[:, :n], gauge)
+            matrix = _contrasts(inverse, middle, ids[:, :n], gauge, bend)
             if cells is not None:
-                matrix = _semidefinite(matrix, _contrasts(inverse, _dense(cells, ids), ids[:, :n], gauge))
+                matrix = _semidefinite(matrix, _contrasts(inverse, _dense(cells, ids), ids[:, :n], gauge, bend))
             own = np.einsum("gii->gi", matrix)
             matrix[(own < -NEGATIVE * own.max(axis=1)[:, None]).any(axis=1)] = np.nan
             yield ids, n, matrix
@@ -400,8 +402,8 @@ def _halved(matrix: Floats) -> Floats:
     return inverse
 
 
-def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Gauge) -> Floats:
-    """T inverse [middle inverse] Tᵀ with T = C on the scores and 1 on the other coefficients."""
+def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Gauge, bend: Floats) -> Floats:
+    """T inverse [middle inverse] Tᵀ with T = C on the scores and 1 on the other coefficients; ``bend``: see below."""
     n = nodes.shape[1]
     group = gauge.group[nodes]
     weight = gauge.weight[nodes]
@@ -413,7 +415,7 @@ def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Ga
         half = inverse.copy()
         half[:, :n] -= mean @ inverse[:, :n]
     if middle is not None:
-        return _checked(half @ middle @ half.swapaxes(1, 2), half, middle)
+        return _checked(half @ middle @ half.swapaxes(1, 2), half, middle, bend)
     if (group == group[:, :1]).all():
         half[:, :, :n] -= np.einsum("gij,gj->gi", half[:, :, :n], weight)[:, :, None]
     else:
@@ -421,14 +423,18 @@ def _contrasts(inverse: Floats, middle: Floats | None, nodes: Indices, gauge: Ga
     return half
 
 
-def _checked(matrix: Floats, half: Floats, middle: Floats) -> Floats:
-    """The sandwiches, NaN where strengths far apart leave nothing but rounding."""
+def _checked(matrix: Floats, half: Floats, middle: Floats, bend: Floats) -> Floats:
+    """The sandwiches, NaN where strengths far apart leave nothing but rounding.
+
+    A variance that is nothing beside the model's, by second derivatives ``bend``, has no residuals to go by.
+    """
     own = np.einsum("gii->gi", middle)
     most, least = own.max(axis=1), np.where(own > 0, own, np.inf).min(axis=1)
     for g in np.flatnonzero(most > least / FAR):
         size = np.abs(half[g])
         noise = np.einsum("ij,ij->i", size @ np.abs(middle[g]), size)
-        if (ROUNDING * noise > np.diagonal(matrix[g])).any():
+        rounded, variance = ROUNDING * noise, np.diagonal(matrix[g])
+        if ((rounded > variance) & ((variance + rounded) * bend[g] > SILENT)).any():
             matrix[g] = np.nan
     return matrix
 

@@ -21,7 +21,7 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.ranking.contrasts import Gauge
-from concordant.ranking.covariance import Meat, Units, far_units, stacks, t_quantile
+from concordant.ranking.covariance import SILENT, Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.large_variances import CERTIFIED, large_variances
 from concordant.ranking.scores import Scores, named
@@ -34,8 +34,6 @@ SMALL = 400
 
 KEPT = 1 << 23
 """Numbers of covariances that are kept for who asks for them next."""
-SILENT = 1e-8
-"""Variance relative to the model's, of an item alone, below which a sandwich has no residuals to go by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,10 @@ def default_method(batch: Batch, scores: Scores) -> str:
     win each way, and a strength other than 1, do not have the model's variance: then the sandwich. Plackett–Luce
     takes a list as one draw, with its ties.
     """
-    return method_for(batch.prefs, scores.options.get("ties"), whole=bool(scores.options.get("whole lists")))
+    ties = scores.options.get("ties")
+    if scores.options.get("uneven") and ties == "half":  # there are ties or strengths, in judgments that lie elsewhere
+        return "sandwich"
+    return method_for(batch.prefs, ties, whole=bool(scores.options.get("whole lists")))
 
 
 def method_for(prefs: Preferences, ties: object, *, whole: bool) -> str:

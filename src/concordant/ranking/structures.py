@@ -36,7 +36,7 @@ from concordant.ranking.eigenvector import principal_eigenvector
 from concordant.ranking.flags import Unlimited
 from concordant.ranking.fusion import combsum, rrf
 from concordant.ranking.kemeny import kemeny, rough_kemeny
-from concordant.ranking.multinomial import AtomsOf
+from concordant.ranking.multinomial import AtomsOf, Redraws
 from concordant.ranking.names import STRUCTURES as MEANINGS
 from concordant.ranking.plackett_luce import plackett_luce, plackett_luce_curvature
 from concordant.ranking.ranked_lists import Rankings, all_linked, cascade, examinations, touches
@@ -77,6 +77,8 @@ class Structure:
     likelihood: bool = False
     atoms: AtomsOf | None = None
     """What a bootstrap draws, where it is not what a batch holds."""
+    redraws: Redraws | None = None
+    """What makes the replicates of a bootstrap, where a batch does not hold its judgments."""
     expects: bool = False
     """Its scores say how often an item beats another, so pairs can be held against them (``lack_of_fit``)."""
     curvature: Callable[[Batch, Scores], Curvature] | None = None

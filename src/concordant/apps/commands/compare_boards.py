@@ -50,7 +50,8 @@ def compare_boards(options: CompareOptions) -> None:
         (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
         tell([*told, *more])
         with Progress(options.quiet, "comparing"):
-            found = board_changes(old, new, shared=options.shared, seed=options.seed)
+            shared = "clusters" if options.by is not None and options.shared == "auto" else options.shared
+            found = board_changes(old, new, shared=shared, seed=options.seed)
         said = [*dict.fromkeys([*remarks(old), *remarks(new)])]
     with Progress(options.quiet, "comparing"):
         names = {str(item): item for item in found.table["item"].to_pylist()}

@@ -16,10 +16,11 @@ class BoardOptions(Options):
     since: str | None = option(
         "V", "In the place of --values: judgments with values of --by below V are the old part (dates, numbers, texts)."
     )
-    shared: Literal["auto", "none", "common"] = option(
+    shared: Literal["auto", "none", "common", "clusters"] = option(
         None,
         "Votes that both logs hold, counted once: all of one that the other holds, too (a log that grew), else none; "
-        "none; or whatever stands in both.",
+        "none, and equal --cluster are others; whatever stands in both; or none, and equal --cluster are the same, as "
+        "of two parts of one log (--by).",
         default="auto",
     )
     against: str | None = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ def _measure(options: JudgesOptions) -> None:
     with Progress(options.quiet, "measuring the judges", known=prefs):
         found = measured(prefs, judge, level=options.level, replicates=options.replicates, seed=options.seed)
     table = found.to_arrow()
-    _show(options, table, found.lines(), [*_told(options, reading), *told, *found.notes], "judges")
+    _show(options, table, found.lines(), [*_told(options, reading, lengths or ()), *told, *found.notes], "judges")
     if options.ranking is not None:
         try:
             board = found.ranking(level=options.level)
@@ -192,10 +192,10 @@ def _first(ways: list[Callable[[], tuple[Reading, PredictionPowered]]]) -> tuple
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
-def _told(options: JudgesOptions, reading: Reading) -> Iterator[str]:
+def _told(options: JudgesOptions, reading: Reading, lengths: Sequence[str] = ()) -> Iterator[str]:
     if reading.rejects:
         yield f"skipped: {reading.report()}"
-    yield f"{options.log}: {reading.preferences.facts}"
+    yield f"{options.log}: {reading.preferences.facts_but(*lengths)}"
     yield from (note for note in reading.notes if not isinstance(note, Note) or note.code != UNUSED)
 
 

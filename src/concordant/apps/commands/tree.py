@@ -46,7 +46,7 @@ def tree(options: TreeOptions) -> None:
         )  # fmt: skip
         lines, drawn = found.lines(), None if picture is None else tree_picture(found)
     told = [f"skipped: {reading.report()}"] if reading.rejects else []
-    tell(told if options.quiet else [*told, f"{log}: {prefs.facts}"])
+    tell(told if options.quiet else [*told, f"{log}: {prefs.facts_but(*by)}"])
     options.say_notes(_unused(note, by) for note in reading.notes)
     if output is not None:
         if output.lower().endswith(".json"):

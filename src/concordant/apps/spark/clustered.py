@@ -41,7 +41,7 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
-from concordant.ranking.multinomial import Atoms, Counts, Stream, streams
+from concordant.ranking.multinomial import ALONE, Atoms, Counts, Stream, streams
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
@@ -50,8 +50,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LARGEST = 1000
 """Items of a sandwich: each task sends a square matrix of so many rows."""
-DIFFERENT = 1 << 19
-"""Lists that differ, of a query too large for the driver, which it takes with their numbers."""
+DIFFERENT = ALONE
+"""Lists that differ, of a query too large for a task, which the driver takes with their numbers."""
 UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
 """Notes on what is here without its clusters."""
 

@@ -20,6 +20,7 @@ from scipy.sparse import block_array, csr_array
 from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums, changed
+from concordant.apps.spark.redrawn import Again
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, alike, pairless
 from concordant.apps.spark.structure_sums import declared
@@ -393,6 +394,7 @@ class WithCoefficients(Known):
             fitted.value[own], links.component, fitted.status, fitted.iterations, fitted.gradient, fitted.coefficients,
             (*notes, *lost_notes(self.names, lost)),
             {"prior": float(prior), "ties": self.ties, "covariates": bool(self.names), "mean": False}
+            | {"uneven": bool(self.facts["ends"].values[2])}
             | {f"undetermined {name}": column for name, column in zip(self.names, lost.T, strict=True) if column.any()},
         )  # fmt: skip
 
@@ -531,7 +533,8 @@ class OfComparisons(WithCoefficients):
         except BaseException:
             shares.forget()
             raise
-        return cls(shares, structure, options, by=by, names=names, ties=ties, facts=facts, seen=seen)
+        again = Again.of(by, shares) if options.get("interval") == "bootstrap" else None
+        return cls(shares, structure, options, again=again, by=by, names=names, ties=ties, facts=facts, seen=seen)
 
     def said(self, board: Ranking) -> list[str]:
         """How a ranking was made, and its coefficients."""

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 
 from concordant.apps.spark.clustered import LARGEST, crossed, every_way
 from concordant.apps.spark.learning_held import Sums
+from concordant.apps.spark.redrawn import Again
 from concordant.apps.spark.shares import TooMuch, Ways
 from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, MiddleOfShares
 from concordant.preferences.connectivity import Connectivity
@@ -30,6 +31,7 @@ from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import Curvature
+from concordant.ranking.multinomial import Redrawn
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores, separation_note, unfinished
 from concordant.ranking.strong_blocks import firm_nodes
@@ -52,17 +54,25 @@ class Known:
     """Of its fit, but for the prior."""
     fits: dict[float, Fitted] = field(default_factory=dict)
     """By the prior."""
+    again: Again | None = field(default=None, kw_only=True)
+    """The judgments as they were made, where they are to be drawn again."""
 
     def ranked(self, asked: Mapping[str, Any]) -> Ranking:
         """The ranking, its notes those on this query. Errors: TooMuch; as of ``rank``."""
         prefs = self._judgments(self._some(asked))
         member = replace(
             self.structure, function=self._scores, linked=self._links, curvature=self._curvature,
-            touched=self._touched, blocks=self._blocks, expects=False,
+            touched=self._touched, blocks=self._blocks, redraws=self._redraws, expects=False,
         )  # fmt: skip
         board = rank(prefs, member, **asked)
         left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") == "clusters")}
         return replace(board, notes=tuple(note for note in board.notes if note not in left))
+
+    def forget(self) -> None:
+        """Free what is kept of the query."""
+        self.shares.forget()
+        if self.again is not None:
+            self.again.forget()
 
     def _some(self, asked: Mapping[str, Any]) -> Flags:
         """The items whose judgments are needed as they are."""
@@ -176,6 +186,20 @@ class Known:
             raise TooMuch
         information, prior = csr_array(found[own][:, own]), float(scores.options["prior"])
         return Curvature(information, prior, nowhere, lambda: np.nan, none, meat=partial(self._middle, score, own))
+
+    def _redraws(self, batch: Batch, options: Mapping[str, Any], replicates: int, seed: int) -> Redrawn:
+        """The replicates of a bootstrap. Errors: TooMuch."""
+        one = np.zeros(1, np.int64)
+        if not len(batch):
+            return Redrawn(np.zeros((replicates, 0)), one[:0], one[:0])
+        if self.again is None:
+            raise TooMuch
+        scores, own = self._scores(batch, **options), self._codes(batch)
+        place = np.argsort(own)
+        information = csr_array(self._curvature(batch, scores).hessian[place][:, place])
+        prior = float(scores.options["prior"])
+        found, unlimited, draws = self.again.fitted(scores.value[place], information, prior, replicates, seed)
+        return Redrawn(found[:, own], one + unlimited, one + draws)
 
     def _middle(self, score: Floats, own: Ints) -> Meat:
         """Of the sandwich at some scores, of nodes by their codes."""

@@ -61,7 +61,7 @@ from concordant.io.noted import notes_of, read_note
 from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
-from concordant.preferences.layouts import KINDS
+from concordant.preferences.layouts import CLUSTERS, KINDS
 from concordant.preferences.pooling import FEW, LEAST, check_orders
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
@@ -153,6 +153,11 @@ class JudgedQueries:
     """What tasks read themselves, past ``frame``."""
     settled: bool = False
     """Whether it was looked at what rankings leave out (``unranked``)."""
+
+    @property
+    def cluster_columns(self) -> int:
+        """By how many columns judgments depend on each other."""
+        return len({*CLUSTERS} & {*self.frame.columns})
 
     @classmethod
     def of(

@@ -449,7 +449,7 @@ class HeldFrame:
         return HeldFrame(changed(self.frame, change), self.buckets)
 
     def exchanged(
-        self, send: Callable[[Held], Iterator[tuple[int, Any]]], receive: Callable[[list[Any], int], Any], number: int
+        self, send: Callable[[Any], Iterator[tuple[int, Any]]], receive: Callable[[list[Any], int], Any], number: int
     ) -> HeldFrame:
         """So many other objects, each of what all of these send to it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, READING, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
+from concordant.apps.spark.redrawn import Again, as_judged
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import (
     DIVISIBLE,
@@ -36,7 +38,6 @@ from concordant.apps.spark.structure_sums import ranked as summed_ranking
 from concordant.apps.spark.tied_rankings import OfLists, OfPairs, tied, tied_query
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
-from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
@@ -161,9 +162,17 @@ def _large(
 
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
+    drawn = asked["interval"] == "bootstrap" and not judged.cluster_columns  # of few lists as memory draws these
+    if drawn and not judged.compared and (few := _of_different(judged, label, structure, asked)) is not None:
+        return few
     found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
-    if found is not None or judged.compared or judged.large_sizes[judged.large.index(label)] <= HERE:
+    if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= HERE:
         return found
+    return _of_different(judged, label, structure, asked)
+
+
+def _of_different(judged: JudgedQueries, label: Any, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
+    """The rows of a query of lists of which not many differ, which are counted by tasks; else None."""
     with judged.explained():
         prefs = different(judged, label)
     return None if prefs is None else _rows(prefs, structure=structure, asked=dict(asked))
@@ -174,6 +183,10 @@ def _in_shares(
 ) -> pa.Table | None:
     """The rows of a query that is divided by its clusters, pairs or lists; None where it is not."""
     size = judged.large_sizes[judged.large.index(label)]
+    if asked["interval"] == "bootstrap" and clusterable(judged, structure, asked):
+        found = _by_clusters(judged, label, structure=structure, asked=asked, free=free)
+        if found is not None:
+            return found
     if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
     apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
@@ -182,17 +195,25 @@ def _in_shares(
     if apart and asked["interval"] == "none":
         return _divided(judged, label, structure=structure, asked=asked, free=free)
     if clusterable(judged, structure, asked) or coefficients(judged, structure, asked, free=free):
-        with judged.explained():
-            shares = ByClusters.of(judged, label)
-            try:
-                found = _of_clusters(judged, shares, structure=structure, asked=asked, free=free)
-            finally:
-                shares.forget()
+        found = _by_clusters(judged, label, structure=structure, asked=asked, free=free)
         if found is not None:
-            return _beside(*found)
+            return found
     if apart and (free or limited(judged, asked)):
         return _divided(judged, label, structure=structure, asked=asked, free=free)
     return None
+
+
+def _by_clusters(
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+) -> pa.Table | None:
+    """The rows of a query whose judgments are divided by who made them, or by their rows; None where they are not."""
+    with judged.explained():
+        shares = ByClusters.of(judged, label)
+        try:
+            found = _of_clusters(judged, shares, structure=structure, asked=asked, free=free)
+        finally:
+            shares.forget()
+    return None if found is None else _beside(*found)
 
 
 def _of_clusters(
@@ -204,8 +225,9 @@ def _of_clusters(
         return found
     if not coefficients(judged, structure, asked, free=free):
         return None
-    names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" else ()
-    known = OfComparisons.of(shares, member, asked, names)
+    drawn = asked["interval"] == "bootstrap"
+    names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" and not drawn else ()
+    known = OfComparisons.of(shares, member, {**asked, "ties": "half"} if drawn else asked, names)
     if known is None:
         return None
     try:
@@ -213,7 +235,7 @@ def _of_clusters(
     except TooMuch:
         return None
     finally:
-        known.shares.forget()
+        known.forget()
 
 
 def _of_ties(
@@ -229,7 +251,7 @@ def _of_ties(
             return None
         finally:
             if known is not None:
-                known.shares.forget()
+                known.forget()
 
 
 def _left(known: OfComparisons | OfPairs | OfLists, asked: Mapping[str, Any], free: bool) -> tuple[Ranking, list[str]]:
@@ -252,7 +274,9 @@ def _summed(
     judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
 ) -> pa.Table | None:
     """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver."""
-    drawn = find_structure(structure).reads != "exposures" and free
+    number = judged.large_sizes[judged.large.index(label)]
+    few = asked["interval"] == "bootstrap" and number <= HERE
+    drawn = find_structure(structure).reads != "exposures" and free and not few
     asked = _without(asked) if drawn else asked
     with judged.explained():
         try:
@@ -263,7 +287,6 @@ def _summed(
         return None
     board, notes = found
     if drawn:
-        number = judged.large_sizes[judged.large.index(label)]
         what = f"{number:,} {judged.unit}"
         notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {what}")
     return _beside(board, notes)
@@ -292,7 +315,7 @@ def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any])
 
     Scores of comparisons do, and so do the Hessian and, for Bradley–Terry's, the sandwich.
     """
-    columns = len({*CLUSTERS} & {*judged.frame.columns}) if judged.compared else 0
+    columns = judged.cluster_columns if judged.compared else 0
     if asked["interval"] == "sandwich":
         plain = structure == "bradley-terry" and asked.get("ties", "half") in TREATED
         return plain and 0 < columns <= CROSSED
@@ -308,12 +331,14 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
     """
     ties = asked.get("ties", "half")
     luce = structure == "plackett-luce" and ties == "davidson"  # the same, but that it reads no covariates
-    if not (luce or structure == "bradley-terry") or not judged.compared or asked["interval"] == "bootstrap":
+    if asked["interval"] == "bootstrap":
+        return judged.compared and divisible(judged, structure, asked) and judged.cluster_columns < 2
+    if not (luce or structure == "bradley-terry") or not judged.compared:
         return False
     known = DIVISIBLE - {"covariates"} if luce else DIVISIBLE | {"tolerance", "max_iterations"}
     if {name for name, value in asked.items() if value is not None and name not in known}:
         return False
-    columns = len({*CLUSTERS} & {*judged.frame.columns})
+    columns = judged.cluster_columns
     valued, there = not luce and judged.checks.with_covariates(asked), judged.checks.layout.covariate_names
     if columns > CROSSED or ties not in TREATED or (valued and not there):
         return False
@@ -322,9 +347,10 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
 
 def limited(judged: JudgedQueries, asked: Mapping[str, Any]) -> bool:
     """Whether intervals of one query of lists follow from sums over these, of which each is one judgment."""
-    if judged.compared or asked["interval"] in ("none", "bootstrap"):
+    if judged.compared or asked["interval"] == "none":
         return False
-    return asked["interval"] == "hessian" or len({*CLUSTERS} & {*judged.frame.columns}) <= CROSSED
+    most = 1 if asked["interval"] == "bootstrap" else CROSSED
+    return asked["interval"] == "hessian" or judged.cluster_columns <= most
 
 
 def _divided(
@@ -340,8 +366,11 @@ def _divided(
             return None
         if shares is None:
             return None
+        known = Known(shares, find_structure(structure), given)
+        whole = None
         try:
-            known = Known(shares, find_structure(structure), given)
+            if interval == "bootstrap" and (whole := as_judged(judged, label)) is not None:
+                known = replace(known, again=Again.of(whole, shares, lists=structure == "plackett-luce"))
             try:
                 board = known.ranked(_without(asked) if interval == "none" else {**asked, "interval": interval})
             except TooMuch:
@@ -350,8 +379,12 @@ def _divided(
                 board = known.ranked(_without(asked))
             clustered = board.interval == "sandwich" and shares.columns
             allowed = [alike(shares.columns, shares.numbers)] if clustered else []
+        except TooMuch:
+            return None
         finally:
-            shares.forget()
+            known.forget()
+            if whole is not None:
+                whole.forget()
     notes = [*map(str, board.notes), *allowed, f"{shares.said}; whether the model fits was not looked at"]
     return _beside(board, [*notes, *_left_out(board, asked, shares)])
 

@@ -148,7 +148,8 @@ class Blocks:
         return Blocks(np.unique(joined, return_inverse=True)[1].astype(np.int32))
 
 
-def _links(share: Share) -> Sums:
+def links_of_share(share: Share) -> Sums:
+    """What its wins connect strongly, who ever won and lost, and the judgments of each item."""
     strong, won, lost = share.links()
     ever = {"won": won.astype(np.int64), "lost": lost.astype(np.int64)}
     return Sums(strong=Blocks(strong.astype(np.int32)), touched=share.touched, **ever)
@@ -372,7 +373,7 @@ class Divided:
 
     def link(self) -> None:
         """Learn what connects the items."""
-        found = self.sums(_links)
+        found = self.sums(links_of_share)
         block = found["strong"].block.astype(np.int64)
         sorter = np.argsort(block, kind="stable")
         runs = Ragged.runs(block[sorter])
@@ -493,7 +494,7 @@ def divided(
     if not judged.compared:
         pairs = Pairs if interval == "none" else ListedPairs
         kept = Listed if structure == "plackett-luce" else pairs
-    return Divided.of(judged, label, kept, cut=cut, clusters=interval == "sandwich")
+    return Divided.of(judged, label, kept, cut=cut, clusters=interval in ("sandwich", "bootstrap"))
 
 
 def options_of_fit(options: Mapping[str, Any]) -> dict[str, Any]:

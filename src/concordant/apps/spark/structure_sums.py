@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums
+from concordant.apps.spark.redrawn import AT_ONCE, Again, as_judged
 from concordant.apps.spark.shares import CELLS, Positions, Share, Tabled, Tally, TooMuch, Whole
 from concordant.apps.spark.splitting import SHARE, Divided
 from concordant.errors import Setting, UsageError
@@ -32,6 +33,7 @@ from concordant.progress import stage
 from concordant.ranking.click_models import (
     CLIP,
     Cells,
+    Examination,
     attractions,
     fitted,
     links_of,
@@ -48,6 +50,7 @@ from concordant.ranking.closed_forms import (
     too_far,
     weighted_differences,
 )
+from concordant.ranking.multinomial import Redrawn
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.ranked_lists import (
@@ -69,6 +72,8 @@ PASSES = 1000
 """Steps of conjugate gradients, at most."""
 OF_RANK = {*signature(rank).parameters}
 """What ``rank`` is asked for beside the options of a structure."""
+DRAWN = 1 << 29
+"""Numbers of all replicates of a bootstrap that tasks send, at most."""
 PLACES = 2 * SHARE
 """More than the places of a list, which one share holds."""
 
@@ -191,6 +196,10 @@ class Read:
     links: Connectivity
     touched: Ints
     trials: tuple[Floats, Floats] | None = None
+    numbers: int = 0
+    """How many numbers tell the scores, where these are not those of the items."""
+    examined: Examination | None = None
+    """How often positions are examined, which replicates of a bootstrap take as it is."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +208,9 @@ class Reading:
 
     kept: type[Share]
     read: Callable[[Divided, Structure, Mapping[str, Any]], Read]
+    counts: Callable[[Structure, Mapping[str, Any], int], Callable[[Share], Sums]]
+    """What shares count in one pass for the scores of so many items, which ``scores`` makes of it."""
+    scores: Callable[[Sums, Read, Structure, Mapping[str, Any], Batch], Scores]
     linked: bool = False
     """Whether what connects the items is found by the shares."""
 
@@ -210,7 +222,7 @@ def reading(structure: str, kind: str) -> Reading | None:
         return READINGS[structure]
     if member.reads != "pairs" or member.likelihood:
         return None
-    return Reading(Positions, _positional, linked=True) if member.positions and kind == "orders" else PAIRS
+    return POSITIONS if member.positions and kind == "orders" else PAIRS
 
 
 def refuse_estimated(structure: Any) -> None:
@@ -234,11 +246,13 @@ def estimated(structure: Any, options: Mapping[str, Any]) -> bool:
 
 def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) -> bool:
     """Whether the ranking of one query follows from what shares count: that of a structure without a likelihood of
-    pairs or lists, and no bootstrap, which needs all judgments.
+    pairs or lists.
     """
     if not isinstance(structure, str) or structure not in STRUCTURES or judged.kind not in STRUCTURES[structure].kinds:
         return False
-    return reading(structure, judged.kind) is not None and asked.get("interval") != "bootstrap"
+    return reading(structure, judged.kind) is not None and (
+        asked.get("interval") != "bootstrap" or judged.cluster_columns < 2
+    )
 
 
 def ranked(
@@ -251,7 +265,15 @@ def ranked(
     with _shares(judged, label, structure, options_of_rank(asked)) as (shares, how):
         if shares is None:
             return None
-        return of_shares(shares, how, find_structure(structure), asked, judged.kind)
+        member, whole = (
+            find_structure(structure),
+            as_judged(judged, label) if asked["interval"] == "bootstrap" else None,
+        )
+        try:
+            return of_shares(shares, how, member, asked, judged.kind, whole)
+        finally:
+            if whole is not None:
+                whole.forget()
 
 
 def scored(
@@ -288,14 +310,49 @@ def _shares(
 
 
 def of_shares(
-    shares: Divided, how: Reading, member: Structure, asked: Mapping[str, Any], kind: str
+    shares: Divided,
+    how: Reading,
+    member: Structure,
+    asked: Mapping[str, Any],
+    kind: str,
+    whole: Divided | None = None,
 ) -> tuple[Ranking, list[str]]:
-    """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``."""
-    board, notes = of_read(
-        how.read(shares, member, options_of_rank(asked)), shares.query, shares.items, member, asked, kind
-    )
+    """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``.
+
+    ``whole``: shares that have kept their judgments, where these are drawn again.
+    """
+    found, again = how.read(shares, member, options_of_rank(asked)), None if whole is None else Again.of(whole, shares)
+    try:
+        if again is not None:
+            member = replace(member, redraws=partial(_redraws, again, how, found, member))
+        board, notes = of_read(found, shares.query, shares.items, member, asked, kind)
+    finally:
+        if again is not None:
+            again.forget()
     looked = "; whether the model fits was not looked at" if member.expects else ""
     return board, [*notes, shares.said + looked]
+
+
+def _redraws(
+    again: Again,
+    how: Reading,
+    read: Read,
+    member: Structure,
+    batch: Batch,
+    options: Mapping[str, Any],
+    replicates: int,
+    seed: int,
+) -> Redrawn:
+    """The replicates of a bootstrap, each of what shares count of it. Errors: TooMuch."""
+    size = len(batch.item)
+    numbers = max(read.numbers, size)
+    if numbers * replicates > DRAWN:
+        raise TooMuch
+    draw, number = again.draw(replicates, seed)
+    values, work = np.zeros((replicates, size)), how.counts(member, options, size)
+    for replicate, found in again.each(draw, work, how.kept, max(1, AT_ONCE // max(numbers, 1))):
+        values[replicate] = how.scores(found, read, member, options, batch).value
+    return Redrawn(values, np.zeros(len(batch), np.int64), np.full(len(batch), number))
 
 
 def of_read(
@@ -339,15 +396,28 @@ def _pairs(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Re
             if shares.by == "pairs" and member.name in (*SUMS, "thurstone-mosteller"):
                 return _beyond(shares, member, options, int(found["pairs"].sum()))
             raise
-    size = len(shares.items)
-    first, second = np.divmod(key, size)
-    wins, losses, ties, judged = (np.asarray(each, np.float64) for each in counts)
-    graphs = Graphs(np.array([0, size]), np.array([0, len(first)]), first, second, wins, losses, ties, None)
+    graphs, judged = _graphs(key, counts, len(shares.items))
 
     def scores(batch: Batch) -> Scores:
         return member.function(_of_pairs(batch, graphs, judged), **options)
 
-    return Read(scores, connectivity(graphs), found["touched"])
+    return Read(scores, connectivity(graphs), found["touched"], numbers=len(key))
+
+
+def _graphs(key: Ints, counts: tuple[NDArray[Any], ...], size: int) -> tuple[Graphs, Floats]:
+    """The pair table of so many items, and how many judgments each pair has."""
+    first, second = np.divmod(key, max(size, 1))
+    wins, losses, ties, judged = (np.asarray(each, np.float64) for each in counts)
+    return Graphs(np.array([0, size]), np.array([0, len(first)]), first, second, wins, losses, ties, None), judged
+
+
+def _of_replicate(found: Sums, _: Read, member: Structure, options: Mapping[str, Any], batch: Batch) -> Scores:
+    """The scores of the pairs that a replicate has."""
+    tally = found["pairs"]
+    if tally.key is None:
+        raise TooMuch
+    graphs, judged = _graphs(tally.key, tally.columns, len(batch.item))
+    return (member.replicate or member.function)(_of_pairs(batch, graphs, judged), **options)
 
 
 def _beyond(shares: Divided, member: Structure, options: Mapping[str, Any], pairs: int) -> Read:
@@ -360,7 +430,7 @@ def _beyond(shares: Divided, member: Structure, options: Mapping[str, Any], pair
     pairless = Graphs(np.array([0, len(shares.items)]), np.array([0, pairs]), none, none, no, no, no, None)
     made = _added_up if member.name in SUMS else _balanced
     value = replace(made(shares, member, options, pairless), components=shares.links.component)
-    return Read(lambda _: value, shares.links, shares.touched)
+    return Read(lambda _: value, shares.links, shares.touched, numbers=pairs)
 
 
 def _added_up(shares: Divided, member: Structure, options: Mapping[str, Any], pairless: Graphs) -> Scores:
@@ -415,15 +485,18 @@ def _of_pairs(batch: Batch, graphs: Graphs, judged: Floats) -> Batch:
     return found
 
 
-def _positional(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
+def _positional(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Read:
     """Borda's scores of rankings, from the positions of their items."""
     found, links = shares.sums(_of_positions), shares.links
-    value = mean_position(found["total"], found["mass"])
 
     def scores(batch: Batch) -> Scores:
-        return replace(closed_form(batch.graphs, value, {}), components=links.component)
+        return replace(_of_places(found, None, member, options, batch), components=links.component)
 
     return Read(scores, links, shares.touched)
+
+
+def _of_places(found: Sums, _: Read | None, __: Structure, ___: Mapping[str, Any], batch: Batch) -> Scores:
+    return closed_form(batch.graphs, mean_position(found["total"], found["mass"]), {})
 
 
 def _cascade(shares: Divided, member: Structure, _: Mapping[str, Any]) -> Read:
@@ -434,54 +507,88 @@ def _cascade(shares: Divided, member: Structure, _: Mapping[str, Any]) -> Read:
     return Read(lambda batch: rates_of(batch, member.name, *rates), links, found["touched"], rates)
 
 
-def _shown(shares: Divided) -> tuple[Cells, Ints]:
-    """The cells of a query, and the judgments of each item. Errors: TooMuch."""
-    with stage("adding up clicks by position"):
-        found = shares.sums(_cells)
+def _cells_of(found: Sums, items: int) -> Cells:
+    """The cells of a query. Errors: TooMuch."""
     tally = found["cells"]
     if tally.key is None:
         raise TooMuch
     node, place = np.divmod(tally.key, PLACES)
     shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
     places = int(place.max(initial=0)) + 1
-    return Cells(Ragged.counted(node, len(shares.items)).start, place, shown, clicked, places), found["touched"]
+    return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
+
+
+def _shown(shares: Divided) -> tuple[Cells, Ints]:
+    """The cells of a query, and the judgments of each item. Errors: TooMuch."""
+    with stage("adding up clicks by position"):
+        found = shares.sums(_cells)
+    return _cells_of(found, len(shares.items)), found["touched"]
 
 
 def _position_based(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
     cells, touched = _shown(shares)
     found = fitted(cells)
     batch = Batch.whole(declared("selections", shares.query, shares.items))
-    links = links_of(batch, cells, found)
-    return Read(lambda one: attractions(one, cells, found), links, touched, trials_of(cells, found))
+    links, trials = links_of(batch, cells, found), trials_of(cells, found)
+    return Read(lambda one: attractions(one, cells, found), links, touched, trials, len(cells.place), found)
+
+
+def _by_attractions(found: Sums, read: Read, _: Structure, __: Mapping[str, Any], batch: Batch) -> Scores:
+    if read.examined is None:
+        raise TypeError("nothing is known of positions")
+    return attractions(batch, _cells_of(found, len(batch.item)), read.examined)
 
 
 def _propensities(shares: Divided, _: Structure, options: Mapping[str, Any]) -> Read:
     cells, touched = _shown(shares)
-    given = {"propensities": None, "clip": CLIP, **options}
+    found = None if options.get("propensities") else fitted(cells)
 
     def scores(batch: Batch) -> Scores:
-        return weighted_clicks(batch, cells, lambda: fitted(cells), **given)
+        return _weighted(batch, cells, found, options)
 
-    return Read(scores, all_linked(touched > 0), touched)
+    return Read(scores, all_linked(touched > 0), touched, numbers=len(cells.place), examined=found)
+
+
+def _weighted(batch: Batch, cells: Cells, found: Examination | None, options: Mapping[str, Any]) -> Scores:
+    given = {"propensities": None, "clip": CLIP, **options}
+    return weighted_clicks(batch, cells, lambda: fitted(cells) if found is None else found, **given)
+
+
+def _by_propensities(found: Sums, read: Read, _: Structure, options: Mapping[str, Any], batch: Batch) -> Scores:
+    return _weighted(batch, _cells_of(found, len(batch.item)), read.examined, options)
 
 
 def _fused(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Read:
     member.function(Batch.whole(Preferences.empty()), **options)  # what is wrong with the options is said here
     found = shares.sums(partial(_added, structure=member.name, options=options))
-    value, touched = found["value"], found["touched"]
-
-    def scores(batch: Batch) -> Scores:
-        return replace(closed_form(batch.graphs, value, dict(options)), components=np.zeros(len(value), np.int32))
-
-    return Read(scores, all_linked(touched > 0), touched)
+    touched = found["touched"]
+    return Read(lambda batch: _of_lists(found, None, member, options, batch), all_linked(touched > 0), touched)
 
 
-PAIRS = Reading(Tabled, _pairs)
+def _of_lists(found: Sums, _: Read | None, __: Structure, options: Mapping[str, Any], batch: Batch) -> Scores:
+    value = found["value"]
+    return replace(closed_form(batch.graphs, value, dict(options)), components=np.zeros(len(value), np.int32))
+
+
+def _pair_counts(_: Structure, __: Mapping[str, Any], items: int) -> Callable[[Share], Sums]:
+    return _PairsOf(0, items)
+
+
+def _list_counts(member: Structure, options: Mapping[str, Any], _: int) -> Callable[[Share], Sums]:
+    return partial(_added, structure=member.name, options=options)
+
+
+def _of_rates(found: Sums, _: Read, member: Structure, __: Mapping[str, Any], batch: Batch) -> Scores:
+    return rates_of(batch, member.name, found["clicks"], found["examined"])
+
+
+PAIRS = Reading(Tabled, _pairs, _pair_counts, _of_replicate)
+POSITIONS = Reading(Positions, _positional, lambda *_: _of_positions, _of_places, linked=True)
 READINGS: Mapping[str, Reading] = {
-    "cascade": Reading(Whole, _cascade),
-    "position-based": Reading(Whole, _position_based),
-    "inverse-propensity": Reading(Whole, _propensities),
-    "rrf": Reading(Whole, _fused),
-    "combsum": Reading(Whole, _fused),
+    "cascade": Reading(Whole, _cascade, lambda *_: _examined, _of_rates),
+    "position-based": Reading(Whole, _position_based, lambda *_: _cells, _by_attractions),
+    "inverse-propensity": Reading(Whole, _propensities, lambda *_: _cells, _by_propensities),
+    "rrf": Reading(Whole, _fused, _list_counts, _of_lists),
+    "combsum": Reading(Whole, _fused, _list_counts, _of_lists),
 }
 """How the structures that read lists read a query that is divided."""

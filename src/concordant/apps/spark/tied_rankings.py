@@ -24,7 +24,6 @@ from concordant.apps.spark.splitting import DIVISIBLE, Divided, Information, ali
 from concordant.apps.spark.valued_pairs import Beside, Largest, Point, ValuedPairs, facts_of_share
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
-from concordant.preferences.layouts import CLUSTERS
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
@@ -189,7 +188,7 @@ def tied(judged: JudgedQueries, name: Any, asked: Mapping[str, Any]) -> bool:
     known = DIVISIBLE | ({"tolerance", "max_iterations"} if name == "bradley-terry" else set())
     if asked.get("ties") != "davidson" or {name for name, value in asked.items() if value is not None} - known:
         return False
-    columns = len({*CLUSTERS} & {*judged.frame.columns})
+    columns = judged.cluster_columns
     return asked["interval"] != "bootstrap" and columns <= CROSSED and not asked.get("covariates")
 
 

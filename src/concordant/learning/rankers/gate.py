@@ -97,6 +97,7 @@ class Gate:
         best = self.taken or int(np.argmax([-np.inf, *self.difference[1:]]))
         facts: dict[str, Any] = {"target": str(self.target), "default": self.names[0], "name": self.names[best]}
         facts |= {"difference": self.difference[best], "error": self.error[best]}
+        facts |= {"apart": abs(self.difference[best]), "way": "lower" if self.difference[best] >= 0 else "higher"}
         if self.taken:
             text = (
                 "gate: {name} takes the place of {default}, for its loss on held-out judgments is lower by "
@@ -105,7 +106,7 @@ class Gate:
         elif max(self.error) > ROUNDING:
             text = (
                 "gate: {default} stays, for no other aggregation loses surely less on held-out judgments "
-                "(nearest: {name}, {difference:+.2g} ± {error:.2g} less; target {target})"
+                "(nearest: {name}, its loss {way} by {apart:.2g} ± {error:.2g}; target {target})"
             )
         else:
             text = "gate: {default} stays, for the others order what was held out alike (target {target})"

@@ -1,0 +1,311 @@
+"""The bootstrap of one query that no task can hold: its judgments are drawn again where they lie.
+
+Of very many judgments each is drawn by itself, from a counter of its own, so a share draws its part as memory does,
+once equal judgments are in one share; the clusters of judgments, which are few, are drawn by each task, all of them.
+What a replicate is made of are sums over judgments: gradients at the scores of all replicates, of which the chord
+method of memory makes the next ones, or what a structure counts, a replicate by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from scipy.sparse import csr_array
+
+from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.learning_held import HeldFrame, Summing, Sums
+from concordant.apps.spark.shares import Listed, Pairs, Share, TooMuch, Whole
+from concordant.apps.spark.splitting import Divided, Union, Work, links_of_share
+from concordant.preferences.counts import MOST
+from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
+from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.sampling import label_keys
+from concordant.progress import stage
+from concordant.ranking.bootstrap import FALLBACK_PRIOR, without_limits
+from concordant.ranking.chords import DrawnLists, DrawnPairs, climbed, inverse_of
+from concordant.ranking.multinomial import Atoms, poisson, said_keys, streams
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+AT_ONCE = 1 << 22
+"""Judgments in replicates that a task draws at a time."""
+SCORES = 1 << 23
+"""Scores of all replicates, which each task sends as many slopes of, at most."""
+NODES = 4096
+"""Items of which the inverse of the Hessian is made, at most."""
+DRAWABLE = 1 << 22
+"""Clusters that each task draws, at most."""
+PreferenceWork = Callable[[Preferences], Sums]
+"""What is done on the judgments of a share."""
+
+
+# -- in a task -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """How judgments are drawn: how often replicates hold each of a share."""
+
+    key: int
+    """Of the query."""
+    replicates: int
+    clusters: Labels | None = None
+    """All of the query, where it is clusters that are drawn."""
+
+    def of(self, prefs: Preferences, which: Ints) -> Ints:
+        """How often some replicates hold each judgment, of shape (replicates, distinct)."""
+        count = prefs.count.astype(np.int64)
+        if self.clusters is None or prefs.clusters is None or prefs.cluster is None:
+            return poisson(said_keys(prefs), count, self.key, which)
+        number, own = len(self.clusters), self.clusters.codes_of(prefs.clusters.values)[prefs.cluster]
+        none = np.zeros(0, np.int64)
+        atoms = Atoms(np.ones(number, np.int64), none, none, self.key)
+        found = np.zeros((len(which), prefs.distinct), np.int64)
+        for stream in streams(number, self.replicates):
+            rows = np.flatnonzero((which >= stream.begin) & (which < stream.end))
+            if len(rows):
+                found[rows] = atoms.drawn(stream)[which[rows] - stream.begin][:, own] * count
+        return found
+
+    def some(self, prefs: Preferences, which: Ints) -> Iterator[tuple[slice, Ints]]:
+        """The same, some replicates at a time."""
+        step = max(1, AT_ONCE // max(prefs.distinct, 1))
+        for begin in range(0, len(which), step):
+            part = slice(begin, begin + step)
+            yield part, self.of(prefs, which[part])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pulls:
+    """The gradients of the likelihoods of some replicates at their scores, both of shape (replicates, items)."""
+
+    draw: Draw
+    items: Labels
+    which: Ints
+    scores: Floats
+    lists: bool
+    """Whether the likelihood is that of whole lists."""
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        batch, one = Batch.whole(prefs), np.ones(prefs.distinct, np.int64)
+        node, each = self.items.codes_of(prefs.items.take(batch.item)), np.arange(prefs.distinct)
+        found = np.zeros(self.scores.shape)
+        listed = DrawnLists.of(batch, each, one) if self.lists else None
+        paired = None if self.lists else DrawnPairs.of(batch, each, one, prefs.distinct)
+        for part, draws in self.draw.some(prefs, self.which):
+            now = np.ascontiguousarray(self.scores[part][:, node].T)
+            if listed is not None:
+                found[part, node] = listed.pulls(now, draws).T
+            elif paired is not None:
+                found[part, node] = paired.pulls(now, *paired.tables(draws)).T
+        return Sums(pulls=found)
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """Work on a share as each of some replicates holds it, by their numbers."""
+
+    draw: Draw
+    items: Labels
+    kept: type[Share]
+    work: Work
+    which: Ints
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        found = Sums()
+        for part, draws in self.draw.some(prefs, self.which):
+            for replicate, times in zip(self.which[part].tolist(), draws, strict=True):
+                if len(rows := np.flatnonzero(times)):
+                    share = self.kept.of(keep(prefs, rows, times[rows], prefs.declared[:0])).coded(self.items)
+                    found[replicate] = self.work(share)
+        return found
+
+
+@dataclass(frozen=True)
+class OfShare:
+    """Work on the judgments of a share that has kept them."""
+
+    work: PreferenceWork
+
+    def __call__(self, share: Whole | Preferences) -> Sums:
+        return self.work(share.prefs if isinstance(share, Whole) else share)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Equal judgments go to one share, whoever made them."""
+
+    shares: int
+
+    def __call__(self, share: Whole | Preferences) -> Iterator[tuple[int, Preferences]]:
+        prefs = share.prefs if isinstance(share, Whole) else share
+        place = said_keys(prefs) % np.uint64(self.shares)
+        for number in range(self.shares):
+            if len(rows := np.flatnonzero(place == number)):
+                yield number, keep(prefs, rows, prefs.count[rows], prefs.declared[:0])
+
+
+def put_back(parts: list[Preferences], _: int) -> Preferences:
+    """The judgments that came to one share, equal ones together."""
+    return reduce(add, parts)
+
+
+def _clusters(prefs: Preferences) -> Sums:
+    return Sums(labels=Union(prefs.clusters or Labels.empty()))
+
+
+# -- on the driver -------------------------------------------------------------------------------------------------
+@dataclass(eq=False)
+class Replica(Divided):
+    """The shares of a query as one replicate holds its judgments."""
+
+    judged: Callable[[Work], Sums] = field(kw_only=True)
+
+    def sums(self, work: Work) -> Sums:
+        self.passes += 1
+        return self.judged(work)
+
+
+class Kept(Protocol):
+    """Shares of a query that have kept its judgments, those of a cluster in one of them."""
+
+    frame: DataFrame
+    shares: int
+    columns: tuple[str, ...]
+    """Of clusters."""
+
+    def sums(self, work: Work) -> Sums:
+        """Do a piece of work on every share and add up."""
+        ...
+
+
+def exchanged(frame: DataFrame, shares: int) -> HeldFrame:
+    """So many shares of which one has all judgments that say the same."""
+    return HeldFrame(frame, shares).exchanged(Parting(shares), put_back, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """The judgments of a query, as they were made, which are drawn again."""
+
+    held: Summing
+    shares: Divided
+    """The query as its scores are found of it."""
+    clustered: bool
+    lists: bool = False
+    """Whether the likelihood is that of whole lists."""
+
+    @classmethod
+    def of(cls, whole: Kept, shares: Divided, *, lists: bool = False) -> Again:
+        """Of shares that have kept their judgments; to be freed by ``forget``."""
+        clustered = bool(whole.columns)
+        return cls(whole if clustered else exchanged(whole.frame, whole.shares), shares, clustered, lists)
+
+    def judged(self, work: PreferenceWork) -> Sums:
+        """Do work on the judgments of each share and add up."""
+        return self.held.sums(OfShare(work))
+
+    def forget(self) -> None:
+        """Free what is kept."""
+        if isinstance(self.held, HeldFrame):
+            self.held.forget()
+
+    def draw(self, replicates: int, seed: int) -> tuple[Draw, int]:
+        """How judgments are drawn, and how many, or how many clusters, of each replicate. Errors: TooMuch."""
+        key, number = int(label_keys(self.shares.query, seed)[0]), self.shares.judgments
+        if not self.clustered:
+            return Draw(key, replicates), number
+        clusters = self.judged(_clusters)["labels"].labels
+        if len(clusters) > DRAWABLE or len(clusters) * number > MOST:
+            raise TooMuch
+        return Draw(key, replicates, clusters), len(clusters)
+
+    def each(self, draw: Draw, work: Work, kept: type[Share], at_once: int) -> Iterator[tuple[int, Sums]]:
+        """What a piece of work finds in each replicate, so many of them in each pass."""
+        with stage("bootstrap", draw.replicates) as advance:
+            for begin in range(0, draw.replicates, at_once):
+                which = np.arange(begin, min(begin + at_once, draw.replicates))
+                found = self.judged(Redrawn(draw, self.shares.items, kept, work, which))
+                for replicate in which.tolist():
+                    yield replicate, found.get(replicate, Sums())
+                advance(len(which))
+
+    def fitted(
+        self, point: Floats, information: csr_array, prior: float, replicates: int, seed: int
+    ) -> tuple[Floats, int, int]:
+        """Scores of all replicates by their likelihood, in how many something had no limit, and what was drawn.
+
+        ``point``: the scores, ``information``: the negative Hessian at them, both by the items. Errors: TooMuch.
+        """
+        items = len(self.shares.items)
+        if items > NODES or items * replicates > SCORES:
+            raise TooMuch
+        draw, number = self.draw(replicates, seed)
+        live = np.arange(replicates)
+
+        def keep_on(stay: NDArray[np.bool_]) -> None:
+            nonlocal live
+            live = live[stay]
+
+        def gradient(now: Floats) -> Floats:
+            found = self.judged(_Pulls(draw, self.shares.items, live, now.T, self.lists))["pulls"]
+            return np.asarray(found.T - prior * now)
+
+        with stage("bootstrap"):
+            values, solved = climbed(point, inverse_of(information, prior), replicates, gradient, keep_on)
+        if prior == 0:
+            solved &= self._bound_together(draw)
+        left, unlimited = np.flatnonzero(~solved).tolist(), 0
+        with stage("replicates by themselves", len(left)) as advance:
+            for replicate in left:
+                values[replicate], endless = self._one(draw, replicate, prior)
+                unlimited += endless
+                advance()
+        return values, unlimited, number
+
+    def _bound_together(self, draw: Draw) -> NDArray[np.bool_]:
+        """In which replicates the wins of shares make every item reachable from every other."""
+        found = np.zeros(draw.replicates, bool)
+        for replicate, links in self.each(draw, links_of_share, self._kept, max(1, SCORES // len(self.shares.items))):
+            found[replicate] = bool(links) and not links["strong"].block.any()
+        return found
+
+    @property
+    def _kept(self) -> type[Share]:
+        return Listed if self.lists else Pairs
+
+    def _one(self, draw: Draw, replicate: int, prior: float) -> tuple[Floats, bool]:
+        """The scores of one replicate by itself, and whether some have no limit."""
+        shares = self._replica(draw, replicate)
+        links = shares.links
+        endless = bool((links.separated | (links.component > 0)).any())
+        if prior > 0 or not endless:
+            return shares.fitted(prior=prior).score, endless
+        value = shares.fitted(prior=FALLBACK_PRIOR).score
+        return without_limits(value, np.array([0, len(value)]), links), endless
+
+    def _replica(self, draw: Draw, replicate: int) -> Replica:
+        shares, which = self.shares, np.array([replicate])
+
+        def judged(work: Work) -> Sums:
+            one: Sums = self.judged(Redrawn(draw, shares.items, self._kept, work, which))[replicate]
+            return one
+
+        found = Replica(shares.frame, shares.shares, shares.tasks, by=shares.by, judged=judged)
+        found.query, found.items, found.judgments = shares.query, shares.items, shares.judgments
+        found.link()
+        return found
+
+
+def as_judged(judged: JudgedQueries, label: Any) -> Divided | None:
+    """The shares of a query with their judgments as they are, those of a cluster in one; to be freed by ``forget``.
+
+    Errors: TooMuch; as of any task.
+    """
+    return Divided.of(judged, label, Whole, linked=False, clusters=True)
