@@ -32,6 +32,8 @@ ACCURATE = 1e-8
 """Estimated distance of a score from its solution at which a replicate is done."""
 CLIMB, HISTORY = 150, 16
 """Steps of ``climbed``, and how many of the last tell how the likelihood bends."""
+STUCK = 20
+"""Steps without one half as long as the shortest before, after which gradients are taken for rounding."""
 ENDLESS = 500.0
 """Scores of a replicate that has no maximum, or none that is found so."""
 SHORTER, BEYOND = 8, 0.9
@@ -255,29 +257,34 @@ def climbed(
     live, past = np.arange(replicates), _Past(inverse)
     now = scores.copy()
     slope = gradient(now)
+    best, since = np.full(replicates, np.inf), np.zeros(replicates, np.int64)
     for _ in range(CLIMB):
         along = past.step(slope)
         rise = (along * slope).sum(axis=0)
-        done = np.abs(along).max(axis=0) <= ACCURATE / 10
+        length = np.abs(along).max(axis=0)
+        since = np.where(length < best / 2, 0, since + 1)
+        best = np.minimum(best, length)
+        done = (length <= ACCURATE / 10) | ((best <= ACCURATE) & (since >= STUCK))
         lost = ~np.isfinite(rise) | (np.abs(now + along).max(axis=0) > ENDLESS)
         if (done | lost).any():
             scores[:, live], solved[live] = now + np.where(done, along, 0.0), done
             stay = ~(done | lost)
             live, now, slope, along, rise = live[stay], now[:, stay], slope[:, stay], along[:, stay], rise[stay]
+            best, since = best[stay], since[stay]
             past.keep(stay)
             keep(stay)
             if len(live) == 0:
                 break
-        length = np.ones(len(live))
+        part = np.ones(len(live))
         for _ in range(SHORTER):
-            ahead = gradient(now + length * along)
+            ahead = gradient(now + part * along)
             fall = (along * ahead).sum(axis=0)
             over = fall < -BEYOND * rise
             if not over.any():
                 break
-            length = np.where(over, length * rise / np.where(over, rise - fall, 1.0), length)
-        past.learn(length * along, slope - ahead)
-        now, slope = now + length * along, ahead
+            part = np.where(over, part * rise / np.where(over, rise - fall, 1.0), part)
+        past.learn(part * along, slope - ahead)
+        now, slope = now + part * along, ahead
     scores[:, live] = now
     return scores.T, solved
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -180,23 +181,29 @@ def poisson(said: Keys, count: Counts, key: int, replicates: Counts) -> Counts:
     sorter = np.argsort(count, kind="stable")
     means, first = np.unique(count[sorter], return_index=True)
     ends = np.append(first[1:], len(count))
-    one = len(means) == 1
+    cells: list[Any] = [sorter[begin:end] for begin, end in zip(first, ends, strict=True)]
+    cells = cells if len(means) > 1 else [slice(None)] * len(means)
+    parts = list(zip(cells, map(_quantiles, means.tolist()), strict=True))
     for row, replicate in zip(drawn, replicates, strict=True):
         unit = (uniform_bits(own, np.uint64(replicate)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        for mean, begin, end in zip(means.tolist(), first, ends, strict=True):
-            cells = slice(None) if one else sorter[begin:end]
-            row[cells] = _quantiles(mean, unit[cells])
+        for some, quantiles in parts:
+            row[some] = quantiles(unit[some])
     return drawn
 
 
-def _quantiles(mean: int, unit: NDArray[np.float64]) -> Counts:
-    """The smallest numbers up to which a Poisson distribution has more than these shares."""
+def _quantiles(mean: int) -> Callable[[NDArray[np.float64]], Counts]:
+    """What finds the smallest numbers up to which a Poisson distribution has more than some shares."""
     spread = np.sqrt(mean)
-    if mean <= TABLED:
-        numbers = np.arange(max(int(mean - 12 * spread) - 20, 0), int(mean + 12 * spread) + 40)
-        return np.asarray(numbers[0] + np.searchsorted(pdtr(numbers, mean)[:-1], unit, side="right"), np.int64)
-    z = ndtri(np.maximum(unit, 2.0**-54))
-    return np.asarray(np.rint(np.maximum(mean + spread * z + (z * z - 1.0) / 6.0, 0.0)), np.int64)
+    if mean > TABLED:
+        return partial(_normal_quantiles, float(mean))
+    numbers = np.arange(max(int(mean - 12 * spread) - 20, 0), int(mean + 12 * spread) + 40)
+    upto = pdtr(numbers, mean)[:-1]
+    return lambda share: np.asarray(numbers[0] + np.searchsorted(upto, share, side="right"), np.int64)
+
+
+def _normal_quantiles(mean: float, share: NDArray[np.float64]) -> Counts:
+    z = ndtri(np.maximum(share, 2.0**-54))
+    return np.asarray(np.rint(np.maximum(mean + np.sqrt(mean) * z + (z * z - 1.0) / 6.0, 0.0)), np.int64)
 
 
 def said_keys(prefs: Preferences) -> Keys:

@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 AT_ONCE = 1 << 22
 """Judgments in replicates that a task draws at a time."""
+PASS = 50
+"""Replicates that are counted in a pass, at most."""
 SCORES = 1 << 23
 """Scores of all replicates, which each task sends as many slopes of, at most."""
 NODES = 4096
@@ -227,10 +229,11 @@ class Again:
         return Draw(key, replicates, clusters), len(clusters)
 
     def each(self, draw: Draw, work: Work, kept: type[Share], at_once: int) -> Iterator[tuple[int, Sums]]:
-        """What a piece of work finds in each replicate, so many of them in each pass."""
+        """What a piece of work finds in each replicate, at most so many of them in each pass."""
+        step = min(at_once, PASS)
         with stage("bootstrap", draw.replicates) as advance:
-            for begin in range(0, draw.replicates, at_once):
-                which = np.arange(begin, min(begin + at_once, draw.replicates))
+            for begin in range(0, draw.replicates, step):
+                which = np.arange(begin, min(begin + step, draw.replicates))
                 found = self.judged(Redrawn(draw, self.shares.items, kept, work, which))
                 for replicate in which.tolist():
                     yield replicate, found.get(replicate, Sums())
