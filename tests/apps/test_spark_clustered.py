@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import concordant as cc
+from concordant.ranking import multinomial
 from concordant.ranking.structures import structure as find_structure
 from spark_session import spark_tests, why_not
 
@@ -198,10 +199,15 @@ def test_bootstraps_that_draw_something_else() -> None:
     assert shared(CASES["one person"][0], 1).ranked(member, asked) is None
     ends = CASES["items that only win or lose"][0]
     assert shared(ends, 3).ranked(find_structure("plackett-luce"), asked) is None
-    for limit in ("DRAWN", "DRAWABLE"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(clustered, limit, 5)
-            assert shared(ends, 3).ranked(member, asked) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustered, "DRAWN", 5)
+        assert shared(ends, 3).ranked(member, asked) is None
+    with pytest.MonkeyPatch.context() as patch:  # of many clusters each is drawn by itself
+        for module in (multinomial, clustered):
+            patch.setattr(module, "ALONE", 5)
+        found = shared(ends, 3).ranked(member, asked)
+        assert found is not None
+        agrees(found[0], cc.rank(cc.read(ends, cluster="who"), **asked), 1e-7)
     log = votes(8, 30, 20, ties=0.2, ends=2)
     log["weight"] = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(log["who"])).tolist()
     found = shared(log, 4).ranked(member, asked)

@@ -39,6 +39,8 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judgments are drawn by themselves however few there are, and some replicates at a time."""
     monkeypatch.setattr(multinomial, "ALONE", 0)
     if not why_not():
+        for module in (clustered, redrawn):
+            monkeypatch.setattr(module, "ALONE", 0)
         monkeypatch.setattr(clustered, "DIFFERENT", 0)
         monkeypatch.setattr(redrawn, "AT_ONCE", 2_000)
 
@@ -93,10 +95,14 @@ def entries(log: dict[str, Any]) -> str:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
-@pytest.mark.parametrize("people", [0, 25])
+@pytest.mark.parametrize(("people", "together"), [(0, False), (25, True), (25, False)])
 @pytest.mark.parametrize("number", range(len(LISTS)))
-def test_replicates_of_lists_are_those_of_memory(number: int, people: int, structure: str) -> None:
+def test_replicates_of_lists_are_those_of_memory(
+    number: int, people: int, together: bool, structure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also of items with limits on one side, of several components; of judgments, and of clusters of them."""
+    for module in (multinomial, redrawn):
+        monkeypatch.setattr(module, "ALONE", 1000 * together)
     log, key, whose = LISTS[number], entries(LISTS[number]), ()
     if people:
         log, whose = peopled(log, key, people), ("who",)

@@ -2,9 +2,9 @@
 
 Replicates are drawn in streams of a fixed size, each from its own generator, so any part can be drawn by itself.
 
-Of very many distinct judgments each is drawn by itself, a Poisson number of times (Hanley & MacGibbon, Comput. Methods
-Programs Biomed. 83, 2006): by its own counter, so that a part of them can be drawn wherever it lies. How many are drawn
-together then varies by 1/√n of their number n.
+Of very many distinct judgments, or clusters, each is drawn by itself, a Poisson number of times (Hanley & MacGibbon,
+Comput. Methods Programs Biomed. 83, 2006): by its own counter, so that a part of them can be drawn wherever it lies.
+How many are drawn together then varies by 1/√n of their number n.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from concordant.preferences.sampling import Keys, label_keys, uniform_bits
 
 Counts = NDArray[np.int64]
 ALONE = 1 << 19
-"""Distinct judgments of a graph beyond which each is drawn by itself."""
+"""Distinct judgments, or clusters, of a graph beyond which each is drawn by itself."""
 TABLED = 1 << 20
 """Means of Poisson numbers up to which their distribution is tabled; beyond, they follow a normal number."""
 MANY = 256
@@ -80,7 +80,9 @@ class Atoms:
                         f"the bootstrap draws each of {len(labels):,} clusters many times, and {exact_sum(times):,} "
                         f"judgments many times may be more than {MOST:,} (2^63 − 1)"
                     )
-                atoms.append(cls(np.ones(len(labels), np.int64), member.astype(np.int64), times, key))
+                own = np.ones(len(labels), np.int64), member.astype(np.int64), times, key
+                many = batch.prefs.clusters if len(labels) > ALONE else None
+                atoms.append(cls(*own) if many is None else Alone(*own, label_keys(many, 0)[labels]))
         return atoms
 
     def drawn(self, stream: Stream) -> Counts:
@@ -91,10 +93,10 @@ class Atoms:
 
 @dataclass(frozen=True, eq=False)
 class Alone(Atoms):
-    """Very many distinct judgments, each of which is drawn by itself."""
+    """Very many distinct judgments, or clusters, each of which is drawn by itself."""
 
     said: Keys
-    """A number for what each says."""
+    """A number for what each says, or is called."""
 
     def drawn(self, stream: Stream) -> Counts:
         """Counts of shape (replicates, atoms) of the replicates of a stream."""

@@ -4,7 +4,7 @@ Such a log says few different things: the votes of 10⁷ people on 200 items are
 count the kinds, of which the scores and their curvature follow here, as in memory. What the clusters are needed for,
 the middle of the sandwich, is a sum over them, and a cluster lies in one share: a matrix of parameters travels. Where
 judgments depend on each other in several ways, they are divided once by each. The clusters that a replicate of a
-bootstrap holds are drawn by each task as memory draws them, all of them; what travels is how often it holds each kind.
+bootstrap holds are drawn by tasks as memory draws them (``Draw``); what travels is how often it holds each kind.
 
 Judgments between items that the data do not limit against each other, which are few, come here as they are.
 """
@@ -26,8 +26,9 @@ from scipy.sparse import csr_array, vstack
 
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
+from concordant.apps.spark.redrawn import Draw, clusters_of
 from concordant.apps.spark.shares import CROSSING, Held, Ways, in_cells, taken
-from concordant.apps.spark.splitting import Union, alike, shared_out, together
+from concordant.apps.spark.splitting import alike, shared_out, together
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
 from concordant.preferences.counts import MOST
@@ -41,7 +42,7 @@ from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.curvature import Curvature, bradley_terry_curvature
-from concordant.ranking.multinomial import ALONE, Atoms, Counts, Stream, streams
+from concordant.ranking.multinomial import ALONE, Atoms, Counts, Stream
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
@@ -59,18 +60,12 @@ UNSEEN = ("clusters", "lack of fit", "contradicted pairs")
 REPLICATED = 1 << 22
 """Numbers of kinds in replicates that a task returns."""
 DRAWN = 1 << 29
-"""Numbers of kinds in all replicates, and ``DRAWABLE`` clusters, beyond which no bootstrap of them is drawn here."""
-DRAWABLE = 1 << 22
+"""Numbers of kinds in all replicates beyond which they are not brought together."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
 def _same(prefs: Preferences) -> Preferences:
     return prefs
-
-
-def _labels(prefs: Preferences) -> Sums:
-    """Who made the judgments."""
-    return Sums(labels=Union(prefs.clusters or Labels.empty()))
 
 
 def without_clusters(prefs: Preferences) -> Preferences:
@@ -184,25 +179,15 @@ class _Replicates:
     """How often replicates ``begin`` … ``end`` − 1 hold each kind, by the clusters of a share."""
 
     kinds: Comparisons
-    clusters: Labels
-    """All of the query, which are drawn."""
-    key: int
-    replicates: int
-    """Of the bootstrap."""
+    draw: Draw
     begin: int
     end: int
 
     def __call__(self, prefs: Comparisons) -> Sums:
-        labels, number = prefs.clusters or Labels.empty(), len(self.clusters)
-        where, own = (numbers_among(prefs, self.kinds), prefs.cluster_ways[0]), self.clusters.codes_of(labels.values)
-        judged = csr_array((prefs.count.astype(np.int64), where), shape=(self.kinds.distinct, len(own)))
-        none, found = np.zeros(0, np.int64), []
-        atoms = Atoms(np.ones(number, np.int64), none, none, self.key)
-        for stream in streams(number, self.replicates):
-            if stream.begin < self.end and stream.end > self.begin:
-                drawn = atoms.drawn(stream)[max(self.begin - stream.begin, 0) : self.end - stream.begin]
-                found.append((judged @ np.ascontiguousarray(drawn[:, own].T)).T)
-        return Sums(drawn=np.concatenate(found))
+        labels, where = prefs.clusters or Labels.empty(), (numbers_among(prefs, self.kinds), prefs.cluster_ways[0])
+        judged = csr_array((prefs.count.astype(np.int64), where), shape=(self.kinds.distinct, len(labels)))
+        drawn = self.draw.of_clusters(labels, np.arange(self.begin, self.end))
+        return Sums(drawn=(judged @ np.ascontiguousarray(drawn.T)).T)
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -228,9 +213,8 @@ class Drawing:
 
     sums: Callable[[Callable[[Any], Sums]], Sums]
     kinds: Comparisons
-    clusters: Labels
-    replicates: int
-    seed: int
+    draw: Draw
+    clusters: int
     found: dict[int, Counts] = field(default_factory=dict)
     """By pass, the last of them."""
     lock: Any = field(default_factory=Lock)
@@ -247,7 +231,7 @@ class Drawing:
         multiplicity = np.zeros(len(member), np.int64)
         multiplicity[np.unique(member, return_index=True)[1]] = 1  # those of a kind are drawn together
         number = self.kinds.count.astype(np.int64)
-        return [Elsewhere(number, member, multiplicity, 0, len(self.clusters), self.some)]
+        return [Elsewhere(number, member, multiplicity, 0, self.clusters, self.some)]
 
     def some(self, begin: int, end: int) -> Counts:
         """How often these replicates hold each kind."""
@@ -261,8 +245,7 @@ class Drawing:
         with self.lock:
             if number not in self.found:
                 begin = number * self.pass_
-                end, key = min(begin + self.pass_, self.replicates), label_keys(self.kinds.queries, self.seed)[0]
-                work = _Replicates(self.kinds, self.clusters, int(key), self.replicates, begin, end)
+                work = _Replicates(self.kinds, self.draw, begin, min(begin + self.pass_, self.draw.replicates))
                 while len(self.found) > 1:
                     self.found.pop(min(self.found))
                 self.found[number] = self.sums(work)["drawn"]
@@ -367,12 +350,13 @@ class ByClusters:
         replicates, seed = asked.get("replicates", 1000), asked.get("seed", 0)
         if not isinstance(kinds, Comparisons) or not isinstance(replicates, int) or not isinstance(seed, int):
             return None
-        if replicates * kinds.distinct > DRAWN or self.clusters > DRAWABLE:
+        if replicates * kinds.distinct > DRAWN:
             return None
         if self.clusters < 2 or self.clusters * self.judgments > MOST:
             return None
-        clusters = self.sums(_labels)["labels"].labels
-        return Drawing(self.sums, kinds, clusters, replicates, seed)
+        labels = None if self.clusters > ALONE else self.sums(clusters_of)["labels"].labels
+        draw = Draw(int(label_keys(kinds.queries, seed)[0]), replicates, True, labels)
+        return Drawing(self.sums, kinds, draw, self.clusters)
 
     def _between(self, kinds: Preferences, member: Structure, ties: Any) -> Preferences | None:
         """The kinds, but for what lies between blocks: that as it was said, with clusters; None: too much of it."""

@@ -1,7 +1,7 @@
 """The bootstrap of one query that no task can hold: its judgments are drawn again where they lie.
 
 Of very many judgments each is drawn by itself, from a counter of its own, so a share draws its part as memory does,
-once equal judgments are in one share; the clusters of judgments, which are few, are drawn by each task, all of them.
+once equal judgments are in one share; so are clusters, or where these are few by each task, all of them.
 What a replicate is made of are sums over judgments: gradients at the scores of all replicates, of which the chord
 method of memory makes the next ones, or what a structure counts, a replicate by itself.
 """
@@ -31,7 +31,7 @@ from concordant.preferences.sampling import label_keys
 from concordant.progress import stage
 from concordant.ranking.bootstrap import FALLBACK_PRIOR, without_limits
 from concordant.ranking.chords import DrawnLists, DrawnPairs, climbed, inverse_of
-from concordant.ranking.multinomial import Atoms, poisson, said_keys, streams
+from concordant.ranking.multinomial import ALONE, Atoms, poisson, said_keys, streams
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,8 +43,6 @@ SCORES = 1 << 23
 """Scores of all replicates, which each task sends as many slopes of, at most."""
 NODES = 4096
 """Items of which the inverse of the Hessian is made, at most."""
-DRAWABLE = 1 << 22
-"""Clusters that each task draws, at most."""
 PreferenceWork = Callable[[Preferences], Sums]
 """What is done on the judgments of a share."""
 
@@ -57,22 +55,29 @@ class Draw:
     key: int
     """Of the query."""
     replicates: int
+    clustered: bool = False
+    """Whether it is clusters that are drawn."""
     clusters: Labels | None = None
-    """All of the query, where it is clusters that are drawn."""
+    """All of the query, where these are few; of many each is drawn by itself."""
 
     def of(self, prefs: Preferences, which: Ints) -> Ints:
         """How often some replicates hold each judgment, of shape (replicates, distinct)."""
         count = prefs.count.astype(np.int64)
-        if self.clusters is None or prefs.clusters is None or prefs.cluster is None:
+        if not self.clustered or prefs.clusters is None or prefs.cluster is None:
             return poisson(said_keys(prefs), count, self.key, which)
-        number, own = len(self.clusters), self.clusters.codes_of(prefs.clusters.values)[prefs.cluster]
-        none = np.zeros(0, np.int64)
+        return self.of_clusters(prefs.clusters, which)[:, prefs.cluster] * count
+
+    def of_clusters(self, labels: Labels, which: Ints) -> Ints:
+        """How often they hold some of the clusters, of shape (replicates, labels)."""
+        if self.clusters is None:
+            return poisson(label_keys(labels, 0), np.ones(len(labels), np.int64), self.key, which)
+        number, own, none = len(self.clusters), self.clusters.codes_of(labels.values), np.zeros(0, np.int64)
         atoms = Atoms(np.ones(number, np.int64), none, none, self.key)
-        found = np.zeros((len(which), prefs.distinct), np.int64)
+        found = np.zeros((len(which), len(labels)), np.int64)
         for stream in streams(number, self.replicates):
             rows = np.flatnonzero((which >= stream.begin) & (which < stream.end))
             if len(rows):
-                found[rows] = atoms.drawn(stream)[which[rows] - stream.begin][:, own] * count
+                found[rows] = atoms.drawn(stream)[which[rows] - stream.begin][:, own]
         return found
 
     def some(self, prefs: Preferences, which: Ints) -> Iterator[tuple[slice, Ints]]:
@@ -158,8 +163,13 @@ def put_back(parts: list[Preferences], _: int) -> Preferences:
     return reduce(add, parts)
 
 
-def _clusters(prefs: Preferences) -> Sums:
+def clusters_of(prefs: Preferences) -> Sums:
+    """Who made the judgments."""
     return Sums(labels=Union(prefs.clusters or Labels.empty()))
+
+
+def _number(prefs: Preferences) -> Sums:
+    return Sums(clusters=0 if prefs.cluster is None else len(np.unique(prefs.cluster)))
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
@@ -223,10 +233,11 @@ class Again:
         key, number = int(label_keys(self.shares.query, seed)[0]), self.shares.judgments
         if not self.clustered:
             return Draw(key, replicates), number
-        clusters = self.judged(_clusters)["labels"].labels
-        if len(clusters) > DRAWABLE or len(clusters) * number > MOST:
+        clusters = int(self.judged(_number)["clusters"])
+        if clusters * number > MOST:
             raise TooMuch
-        return Draw(key, replicates, clusters), len(clusters)
+        labels = None if clusters > ALONE else self.judged(clusters_of)["labels"].labels
+        return Draw(key, replicates, True, labels), clusters
 
     def each(self, draw: Draw, work: Work, kept: type[Share], at_once: int) -> Iterator[tuple[int, Sums]]:
         """What a piece of work finds in each replicate, at most so many of them in each pass."""
