@@ -12,6 +12,8 @@ a stage on, what was said to be left of it against what it then took; of stages 
 ``--again`` runs each case twice, and says beside the worst factor of what the command said the second time that of who
 says what the first run took, less what has gone by: the bound that a machine sets which is not always as fast.
 
+``--others`` takes the cases of ``benchmarks.other_commands``, on which no plan was tuned.
+
 ``--unknowable`` runs ``tree`` on two logs of the same rows, items and workers, on the one of which its tests divide the
 judgments again and again, on the other not at all, and prints how far apart what is left of both is after a tenth.
 """
@@ -29,7 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.long_commands import CASES
+from benchmarks.long_commands import CASES as TUNED
+from benchmarks.other_commands import CASES as OTHERS
 
 WATCHED = """
 import json, sys, time
@@ -77,6 +80,7 @@ finally:
 """Run in the place of ``concordant``; ``sys.argv[0]`` names the file of what was said."""
 NEAR = 1.0
 """Seconds more or less that are none."""
+CASES = TUNED | OTHERS
 LEAST = 1.0
 """Seconds that are not told apart from less."""
 SHORT = 0.5
@@ -214,12 +218,14 @@ def main() -> None:
     parser.add_argument(
         "--unknowable", action="store_true", help="in the place of that: two trees that nobody can tell"
     )
+    parser.add_argument("--others", action="store_true", help="cases on which no plan was tuned")
     parser.add_argument("--again", action="store_true", help="in the place of that: each case twice")
     options = parser.parse_args()
     if options.unknowable:
         unknowable()
         return
-    chosen = [name for name in CASES if not options.cases or any(one in name for one in options.cases)]
+    among = OTHERS if options.others else TUNED
+    chosen = [name for name in among if not options.cases or any(one in name for one in options.cases)]
     if options.again:
         again(chosen)
         return
