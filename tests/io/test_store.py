@@ -14,7 +14,8 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -281,6 +282,32 @@ def refused(act: Callable[[], Any], why: str, kind: type[Exception] = InputError
     with pytest.raises(kind, match=why) as error:
         act()
     assert "\n" not in str(error.value)
+
+
+def test_integers_that_are_written_as_texts(store: Store, tmp_path: Path) -> None:
+    """A corrected or late CSV file of a lake whose labels are integers; the same votes are known again."""
+    names = ["winner", "loser", "query", "worker"]
+    draw = np.random.default_rng(0)
+    codes = [
+        draw.integers(-3, 20, 300),
+        draw.integers(20, 40, 300),
+        draw.integers(0, 4, 300),
+        draw.integers(5, 12, 300),
+    ]
+    table = pa.table(dict(zip(names, codes, strict=True)))
+    pq.write_table(table.slice(0, 200), tmp_path / "first.parquet")
+    whole = {"cluster": "worker"}
+    store.ingest(tmp_path / "first.parquet", **whole)
+    for name, part in (("again", table.slice(0, 200)), ("later", table.slice(150))):
+        pyarrow.csv.write_csv(part, tmp_path / f"{name}.csv")
+        store.ingest(tmp_path / f"{name}.csv", **whole)
+    assert [Path(batch.name).name for batch in store.info().batches] == ["first.parquet", "later.csv"]
+    pq.write_table(pa.concat_tables([table.slice(0, 200), table.slice(150)]), tmp_path / "both.parquet")
+    assert read(store) == read(tmp_path / "both.parquet", **whole)
+    (tmp_path / "odd.csv").write_text("winner,loser,query,worker\n1,2,3,4\n1,02,3,4\n")
+    refused(
+        lambda: store.ingest(tmp_path / "odd.csv", **whole), r"items are texts \(such as '02'\), in the store integ"
+    )
 
 
 def test_logs_that_do_not_agree(store: Store) -> None:

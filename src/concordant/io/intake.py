@@ -56,6 +56,7 @@ from concordant.io.store.stored import (
     Named,
     agree,
     agree_columns,
+    as_in_store,
     checked,
     covariates_of,
     facts_of,
@@ -210,6 +211,8 @@ class Intake:
             agree_columns(old.facts, options.get("cluster") is not None, covariates_of(options), self.name)
         reading = self._read(log, options, votes)
         unchanged(looked)
+        if old is not None and self.prefs is None:
+            reading = replace(reading, preferences=as_in_store(old.facts, reading.preferences))
         prefs = reading.preferences
         known = 0 if votes is None else votes.had + votes.left_out
         if known and not len(prefs) and old is not None and self.instead is None:

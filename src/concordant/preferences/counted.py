@@ -240,6 +240,26 @@ def merged(a: C, b: Counted) -> C:
     return replace(made, declared=undeclared(made, np.concatenate(known).astype(np.int64)))
 
 
+def with_integers(prefs: C, *what: str) -> C:
+    """Return the same judgments with ``items``, ``queries`` or ``clusters`` as integers, where all are written so."""
+    changes: dict[str, Any] = {}
+    codes: dict[str, Ints] = {}
+    for name in what:
+        labels: Labels | None = getattr(prefs, name)
+        found = None if labels is None else labels.as_integers()
+        if found is None:
+            return prefs
+        changes[name], codes[name] = found
+    item, query = (codes.get(name, np.arange(len(getattr(prefs, name)))) for name in ("items", "queries"))
+    if prefs.cluster is not None and "clusters" in codes:
+        changes["cluster"] = codes["clusters"][prefs.cluster]
+    changes |= {name: item[getattr(prefs, name)].astype(np.int32) for name in prefs.item_columns}
+    part = replace(prefs, declared=prefs.declared[:0], **changes)
+    made = recounted(part, query[prefs.query].astype(np.int32), prefs.count)
+    known = np.column_stack([query[prefs.declared[:, 0]], item[prefs.declared[:, 1]]]).astype(np.int64)
+    return replace(made, declared=undeclared(made, known))
+
+
 def kept(prefs: C, rows: NDArray[np.intp], count: Integers, declared: Pairs) -> C:
     """Keep some judgments with new counts; labels that are no longer used are forgotten (items stay if declared)."""
     part = replace(

@@ -40,6 +40,10 @@ def crossed(columns: Sequence[Any]) -> Any:
     return pa.DictionaryArray.from_arrays(where, pa.array(said, pa.large_string()))
 
 
+INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
+"""How an integer of up to 18 digits is written."""
+
+
 class Labels:
     """An immutable sorted set of labels, all of them texts or all of them 64-bit integers.
 
@@ -120,6 +124,19 @@ class Labels:
             return other, np.zeros(0, np.int32), np.arange(len(other), dtype=np.int32)
         merged, codes = Labels.encode(pa.concat_arrays([self.values, other.values]))
         return merged, codes[: len(self)], codes[len(self) :]
+
+    def as_integers(self) -> tuple[Labels, Codes] | None:
+        """Return texts that are integers, as these, and the new code of each old one; None where some are none.
+
+        A text is one where it is how the integer is written: not 007, and not 1e3.
+
+        >>> labels, codes = Labels.encode(["10", "9"])[0].as_integers()
+        >>> labels.tolist(), codes.tolist(), Labels.encode(["9", "09"])[0].as_integers()
+        ([9, 10], [1, 0], None)
+        """
+        if pa.types.is_integer(self.values.type) or not pc.all(pc.match_substring_regex(self.values, INTEGER)).as_py():
+            return None
+        return Labels.encode(self.values.cast(pa.int64()))
 
     def only(self, keep: NDArray[np.bool_]) -> tuple[Labels, Codes]:
         """Return the labels that a mask keeps, and for each old code the new one where it is kept."""

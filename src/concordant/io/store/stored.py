@@ -8,6 +8,7 @@ What all logs of a store have in common: kind, query, cluster, covariates, the c
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,8 +37,9 @@ from concordant.io.store.known import belongs
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import COVARIATE, VALUES, digest, label_kind
 from concordant.io.store.summed import added_up
+from concordant.preferences.counted import with_integers
 from concordant.preferences.counts import MOST
-from concordant.preferences.labels import Labels
+from concordant.preferences.labels import INTEGER, Labels
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
 from concordant.preferences.windows import ALWAYS, Window
 from concordant.progress import steps
@@ -369,10 +371,24 @@ def _agree_name(what: str, kept: str | None, given: str | None, name: str) -> No
     )
 
 
+def as_in_store(facts: Facts, prefs: Preferences) -> Preferences:
+    """The judgments of a file with integers where the store has these and the file texts, as CSV has: 17 is 17."""
+    kinds = {"items": prefs.items, "queries": prefs.queries, "clusters": prefs.clusters}
+    written = [
+        what
+        for what, labels in kinds.items()
+        if labels is not None and len(labels) and (getattr(facts, what), label_kind(labels)) == ("integers", "texts")
+    ]
+    if not written or (read := with_integers(prefs, *written)) is prefs:
+        return prefs
+    return replace(read, told=(*read.told, f"{' and '.join(written)} are read as integers, which the store has"))
+
+
 def _agree_labels(what: str, labels: Labels | None, kept: str | None, name: str) -> None:
     if labels is not None and label_kind(labels) != kept:
+        one = next((label for label in labels if kept == "integers" and not re.match(INTEGER, label)), labels[0])
         raise InputError(
-            f"{name}: {what} are {label_kind(labels)} (such as {labels[0]!r}), in the store {kept}; "
+            f"{name}: {what} are {label_kind(labels)} (such as {one!r}), in the store {kept}; "
             "give all logs of a store labels of one type"
         )
 
