@@ -149,7 +149,7 @@ def _said(row: dict[str, Any], worst: dict[str, Any] | None, level: float) -> st
         text += f", {row['level']:,} of them with equal scores"
     if row["by_chance"] is not None and violated:
         text += (
-            f"; were everybody asked, {row['lower']:.0f} to {row['upper']:.0f} of these would stay ({100 * level:g}%)"
+            f"; were everybody asked, {row['lower']:,.0f} to {row['upper']:,.0f} of these would stay ({100 * level:g}%)"
         )
         text += f", {row['sure']:,} for sure" if row["sure"] else ", none for sure by itself"
     if worst is not None:
