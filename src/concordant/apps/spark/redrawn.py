@@ -2,8 +2,8 @@
 
 Of very many judgments each is drawn by itself, from a counter of its own, so a share draws its part as memory does,
 once equal judgments are in one share; so are clusters, or where these are few by each task, all of them.
-What a replicate is made of are sums over judgments: gradients at the scores of all replicates, of which the chord
-method of memory makes the next ones, or what a structure counts, a replicate by itself.
+What a replicate is made of are sums over judgments: gradients at the scores of all replicates, which say where these
+go next (``climbed``), or what a structure counts, a replicate by itself.
 """
 
 from __future__ import annotations
