@@ -272,8 +272,9 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
     }
 
     def whole(k: Known) -> float:
+        pairs = min(k["distinct"], _power(k, 2))  # lists say the same pairs again and again
         each = (
-            1e-3 * k["queries"] + 2.7e-4 * k["distinct"] ** 2 / max(_power(k, 2), 1.0) + 4e-6 * _judgments(k)
+            1e-3 * k["queries"] + 2.7e-4 * pairs**2 / max(_power(k, 2), 1.0) + 4e-6 * _judgments(k)
             if drawn
             else 3.3e-4 * k["queries"] + 1.6e-6 * _power(k, 2)
         )
