@@ -308,6 +308,8 @@ def test_integers_that_are_written_as_texts(store: Store, tmp_path: Path) -> Non
     refused(
         lambda: store.ingest(tmp_path / "odd.csv", **whole), r"items are texts \(such as '02'\), in the store integ"
     )
+    (tmp_path / "whose.csv").write_text("winner,loser,query,worker\n1,2,3,ann\n")
+    refused(lambda: store.ingest(tmp_path / "whose.csv", **whole), r"clusters are texts \(such as 'ann'\)")
 
 
 def test_logs_that_do_not_agree(store: Store) -> None:

@@ -241,15 +241,16 @@ def merged(a: C, b: Counted) -> C:
 
 
 def with_integers(prefs: C, *what: str) -> C:
-    """Return the same judgments with ``items``, ``queries`` or ``clusters`` as integers, where all are written so."""
+    """Return the same judgments with ``items``, ``queries`` or ``clusters`` as integers, those that are written so."""
     changes: dict[str, Any] = {}
     codes: dict[str, Ints] = {}
     for name in what:
         labels: Labels | None = getattr(prefs, name)
         found = None if labels is None else labels.as_integers()
-        if found is None:
-            return prefs
-        changes[name], codes[name] = found
+        if found is not None:
+            changes[name], codes[name] = found
+    if not codes:
+        return prefs
     item, query = (codes.get(name, np.arange(len(getattr(prefs, name)))) for name in ("items", "queries"))
     if prefs.cluster is not None and "clusters" in codes:
         changes["cluster"] = codes["clusters"][prefs.cluster]

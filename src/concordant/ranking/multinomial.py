@@ -117,7 +117,7 @@ AtomsOf = Callable[..., list[Atoms]]
 
 
 @dataclass(frozen=True, eq=False)
-class Redrawn:
+class Replicates:
     """Replicates of the scores of judgments that are elsewhere."""
 
     values: NDArray[np.float64]
@@ -128,7 +128,7 @@ class Redrawn:
     """Per graph: judgments, or clusters, of a replicate."""
 
 
-Redraws = Callable[[Batch, Mapping[str, Any], int, int], Redrawn]
+Redraws = Callable[[Batch, Mapping[str, Any], int, int], Replicates]
 """What makes them: of a batch, options of the structure, a number of replicates, a seed."""
 
 

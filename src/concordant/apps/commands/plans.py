@@ -272,7 +272,7 @@ def _audit(options: Any, together: bool = False) -> dict[str, Cost]:
     }
 
     def whole(k: Known) -> float:
-        pairs = min(k["distinct"], _power(k, 2))  # lists say the same pairs again and again
+        pairs = min(k["distinct"], _power(k, 2)) if "entries" in k else k["distinct"]  # lists say pairs again
         each = (
             1e-3 * k["queries"] + 2.7e-4 * pairs**2 / max(_power(k, 2), 1.0) + 4e-6 * _judgments(k)
             if drawn

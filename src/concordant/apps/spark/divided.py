@@ -31,7 +31,7 @@ from concordant.progress import stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import Curvature
-from concordant.ranking.multinomial import Redrawn
+from concordant.ranking.multinomial import Replicates
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores, separation_note, unfinished
 from concordant.ranking.strong_blocks import firm_nodes
@@ -187,11 +187,11 @@ class Known:
         information, prior = csr_array(found[own][:, own]), float(scores.options["prior"])
         return Curvature(information, prior, nowhere, lambda: np.nan, none, meat=partial(self._middle, score, own))
 
-    def _redraws(self, batch: Batch, options: Mapping[str, Any], replicates: int, seed: int) -> Redrawn:
+    def _redraws(self, batch: Batch, options: Mapping[str, Any], replicates: int, seed: int) -> Replicates:
         """The replicates of a bootstrap. Errors: TooMuch."""
         one = np.zeros(1, np.int64)
         if not len(batch):
-            return Redrawn(np.zeros((replicates, 0)), one[:0], one[:0])
+            return Replicates(np.zeros((replicates, 0)), one[:0], one[:0])
         if self.again is None:
             raise TooMuch
         scores, own = self._scores(batch, **options), self._codes(batch)
@@ -199,7 +199,7 @@ class Known:
         information = csr_array(self._curvature(batch, scores).hessian[place][:, place])
         prior = float(scores.options["prior"])
         found, unlimited, draws = self.again.fitted(scores.value[place], information, prior, replicates, seed)
-        return Redrawn(found[:, own], one + unlimited, one + draws)
+        return Replicates(found[:, own], one + unlimited, one + draws)
 
     def _middle(self, score: Floats, own: Ints) -> Meat:
         """Of the sandwich at some scores, of nodes by their codes."""

@@ -50,7 +50,7 @@ from concordant.ranking.closed_forms import (
     too_far,
     weighted_differences,
 )
-from concordant.ranking.multinomial import Redrawn
+from concordant.ranking.multinomial import Replicates
 from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.ranked_lists import (
@@ -342,7 +342,7 @@ def _redraws(
     options: Mapping[str, Any],
     replicates: int,
     seed: int,
-) -> Redrawn:
+) -> Replicates:
     """The replicates of a bootstrap, each of what shares count of it. Errors: TooMuch."""
     size = len(batch.item)
     numbers = max(read.numbers, size)
@@ -352,7 +352,7 @@ def _redraws(
     values, work = np.zeros((replicates, size)), how.counts(member, options, size)
     for replicate, found in again.each(draw, work, how.kept, max(1, AT_ONCE // max(numbers, 1))):
         values[replicate] = how.scores(found, read, member, options, batch).value
-    return Redrawn(values, np.zeros(len(batch), np.int64), np.full(len(batch), number))
+    return Replicates(values, np.zeros(len(batch), np.int64), np.full(len(batch), number))
 
 
 def of_read(

@@ -379,9 +379,10 @@ def as_in_store(facts: Facts, prefs: Preferences) -> Preferences:
         for what, labels in kinds.items()
         if labels is not None and len(labels) and (getattr(facts, what), label_kind(labels)) == ("integers", "texts")
     ]
-    if not written or (read := with_integers(prefs, *written)) is prefs:
-        return prefs
-    return replace(read, told=(*read.told, f"{' and '.join(written)} are read as integers, which the store has"))
+    read = with_integers(prefs, *written)
+    done = [what for what in written if label_kind(getattr(read, what)) == "integers"]
+    said = f"{' and '.join(done)} are read as integers, which the store has"
+    return replace(read, told=(*read.told, said)) if done else prefs
 
 
 def _agree_labels(what: str, labels: Labels | None, kept: str | None, name: str) -> None:
