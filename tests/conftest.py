@@ -25,6 +25,8 @@ os.environ.setdefault(
     "SPARK_CONF_DIR", str(ROOT / "tests" / "spark_conf")
 )  # for commands that start a Spark of their own
 
+os.environ["CONCORDANT_DURATIONS"] = ""  # what earlier runs took is another test's
+
 settings.register_profile("fixed", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("drawn", settings.get_profile("fixed"), derandomize=False, print_blob=True)
 settings.load_profile("fixed" if GIVEN is None else "drawn")

@@ -50,6 +50,8 @@ class Run:
         self.notes: dict[str, dict[str, Any]] = {}
         self.more: dict[str, Any] = {}
         """What whoever keeps the record adds to it."""
+        self.then: list[Callable[[], object]] = []
+        """What is to be done once all is done, where it did not fail."""
         self.outcome = DONE
         self.error: Mapping[str, Any] | None = None
         self._told, self._refused = told, dict[str, list[dict[str, Any]]]()

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import concordant as cc
-from concordant import progress as progress_of_work
+from concordant import time_left as progress_of_work
 from concordant.apps.commands import main, progress
 from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.plans import HELD_OUT, of_card, once_counted
@@ -23,9 +23,10 @@ from concordant.io.engines import foretold
 from concordant.io.engines.counting import with_columns
 from concordant.io.ingest import Store
 from concordant.io.log.formats import Log, locate
-from concordant.progress import Stage, Whole, listen
+from concordant.progress import listen
 from concordant.ranking import partitioning
 from concordant.ranking.partitioning import Growth
+from concordant.time_left import Stage, Whole
 
 
 def votes(queries: int, items: int, number: int, seed: int = 0, workers: int = 0) -> pa.Table:
@@ -126,7 +127,7 @@ class Kept(Whole):
         super().__init__()
         self.came: dict[str, None] = {}
         self.never: dict[str, float] = {}
-        self.said: list[float | None] = []
+        self.said: list[Any] = []
 
     def begin(self, one: Stage) -> None:
         before = {name: seconds for name, seconds in self.usual.items() if name not in self.took}
@@ -134,7 +135,7 @@ class Kept(Whole):
         self.never |= {name: before[name] or 0.0 for name in before if name in self.took}
         if self.now is one:
             self.came[one.what] = None
-        self.said += [self.remaining] if COUNTING & {*self.took} else []
+        self.said += [self.between] if COUNTING & {*self.took} else []
 
 
 @pytest.fixture(name="folder", scope="module")

@@ -19,12 +19,13 @@ import pyarrow.csv
 import pytest
 
 import concordant as cc
-from concordant import progress as stages_of_work
+from concordant import time_left as stages_of_work
 from concordant.apps.commands import main, progress, saying
 from concordant.apps.commands.bars import line_of, rows_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.settings import early
-from concordant.progress import Aside, Cost, Stage, Whole, know, listen, listener, stage, steps
+from concordant.progress import know, listen, listener, stage, steps
+from concordant.time_left import Aside, Cost, Stage, Whole
 
 QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
 
@@ -102,6 +103,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **plan: Cost | float) -> None:
         self.now, self.whole = 0.0, Whole()
+        self.whole.untried = 1.0  # the formulas hold
         self.said: list[tuple[float, float | None]] = []
         monkeypatch.setattr(stages_of_work, "clock", lambda: self.now)
         costs = {name: cost if callable(cost) else (lambda _, each=cost: each) for name, cost in plan.items()}

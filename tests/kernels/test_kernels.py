@@ -25,11 +25,11 @@ from concordant.preferences import sampling
 from concordant.preferences.counted import declare
 from concordant.preferences.labels import Labels
 from concordant.preferences.sampling import draw_subsets, label_keys
-from concordant.progress import Aside
 from concordant.ranking import largest as largest_file
 from concordant.ranking.largest import critical
 from concordant.ranking.largest import largest as largest_differences
 from concordant.ranking.structures import structure
+from concordant.time_left import Aside
 
 FIELDS = ("start", "value", "error", "weight", "drawn", "zero", "exact")
 

@@ -21,9 +21,10 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import deal, label_keys, uniform_bits
 from concordant.preferences.status import Status
-from concordant.progress import Stage, stage
+from concordant.progress import stage
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
+from concordant.time_left import Stage
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]

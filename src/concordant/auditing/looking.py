@@ -42,9 +42,10 @@ from concordant.preferences.frames import as_pandas
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
-from concordant.progress import Stage, stage, steps
+from concordant.progress import stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.shown import LEFT, LINES, html_lines, html_table, html_words, in_markdown, markdown_rows
+from concordant.time_left import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -40,10 +40,11 @@ from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
-from concordant.progress import Stage, stage, steps_left
+from concordant.progress import stage, steps_left
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
+from concordant.time_left import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

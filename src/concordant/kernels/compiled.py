@@ -16,7 +16,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-from concordant.progress import Aside
+from concordant.time_left import Aside
 
 Function = Callable[..., Any]
 

@@ -30,7 +30,8 @@ from concordant.kernels.arrays import in_parts, read_only
 from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
-from concordant.progress import Stage, know, stage
+from concordant.progress import know, stage
+from concordant.time_left import Stage
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]

@@ -14,6 +14,7 @@ from concordant.progress import stage, steps
 from concordant.ranking.answers import expected
 from concordant.ranking.held_out import HeldOut, Predicted
 from concordant.ranking.rank import rank
+from concordant.ranking.structures import structure as find_structure
 
 SPLITS = {"random": "judgments", "cluster": "clusters", "time": ""}
 """Names of splits, and what is dealt."""
@@ -63,10 +64,12 @@ def cross_validate(
         parts = _parts(prefs, split, folds, seed)
     if half_life is not None and split != "time":
         raise UsageError("a half-life is about what came before: it needs ", Setting("split", "time"))
-    found = []
-    for train, held in steps("parts held out", parts):
+    found, member = [], replace(find_structure(structure), expects=False)  # whether the model fits the rest nobody asks
+    sizes = [float(train.distinct) for train, _ in parts]  # of parts by time each is larger
+    costs = [size + sum(sizes) / len(sizes) for size in sizes]
+    for train, held in steps("parts held out", parts, costs=costs):
         known = train if half_life is None else discounted(train, half_life)
-        found.append(expected(rank(known, structure, interval="none", **options), held, prefs))
+        found.append(expected(rank(known, member, interval="none", **options), held, prefs))
     with stage("foretelling judgments"):
         judged = Predicted.together(found).judged()
     return replace(judged, notes=(_said(split, len(parts), seed), *judged.notes))

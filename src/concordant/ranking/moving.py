@@ -38,8 +38,9 @@ from concordant.errors import CannotRank, UsageError
 from concordant.kernels.arrays import read_only
 from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons
-from concordant.progress import Stage, stage
+from concordant.progress import stage
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
+from concordant.time_left import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -482,8 +483,9 @@ for it to go on; places it tries at most."""
 SOON, CHEAPER = 5, (0.75, 0.9)
 """Places before which all searches look alike, and what later ones cost beside the last of these and of others: they
 begin nearer."""
-USUAL, SURE = 26.0, 8
-"""Places that a search for two numbers usually tries, and before how many its own say only half of that."""
+USUAL, SURE, UNSURE = 26.0, 8, (2.0, 1.5, 1.3)
+"""Places that a search for two numbers usually tries, before how many its own say only half of that, and by which
+factor what they say of the rest may be wrong before these, before twice as many, and later."""
 DRAWN = 100_000
 """Distinct judgments by which precision and drift are chosen where there are more: fewer games of the same walks."""
 
@@ -531,7 +533,7 @@ def chosen(games: Games, precision: float | None, drift: float | None) -> tuple[
         told.reach(len(tried), len(tried) + rest)
         if some:
             left = CHEAPER[len(tried) >= SOON] * rest * (passed[-1] - passed[-1 - some]) / some
-            told.foresee(left, left)
+            told.foresee(left / (wide := UNSURE[min(len(tried) // SURE, 2)]), left * wide)
         return tried[-1][1]
 
     shortest = float(np.diff(np.unique(games.time)).min(initial=span or 1.0))

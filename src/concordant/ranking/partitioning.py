@@ -24,11 +24,11 @@ from concordant.preferences.graphs import Batch, Kinds
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
-from concordant.progress import Stage
 from concordant.ranking.curvature import Curvature, pair_log_likelihoods, pair_margins
 from concordant.ranking.instability import Instability, Kind, Units, instability, whitener
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
+from concordant.time_left import Stage
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

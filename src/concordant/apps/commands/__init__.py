@@ -183,12 +183,16 @@ def _run(arguments: list[str] | None, asked: list[str], watch: Watch, run: Run) 
     State.compiling = _say_compiling if arguments is None and sys.stderr.isatty() else None
     try:
         _call(arguments, watch)
+        for later in run.then:
+            later()
         long = State.plainly and time.monotonic() - began > LONG and not {*asked[:1]} & {*LITTLE}
         if long and not _is_quiet(run, asked):
             say("note", UNCOMPILED)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except SystemExit as stop:  # what was to hold does not
+        for later in run.then:
+            later()
         run.end(NO)
         return int(stop.code or 0)
     except click.exceptions.NoArgsIsHelpError as problem:

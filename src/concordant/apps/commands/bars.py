@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from concordant.apps.commands.saying import at_the_end, one_line
-from concordant.progress import Stage
+from concordant.time_left import Stage
 
 ROWS = 3
 """Stages that are shown at most."""
@@ -21,12 +21,16 @@ PAUSE = 0.2
 DUMB_PAUSE = 10.0
 """Seconds between lines on a terminal that cannot go back."""
 BAR = 20
+Left = float | tuple[float, float] | None
+"""Seconds that are left, or between what and what they lie."""
+FAR = 20.0
+"""How many times the least, at most, the most may be that is said with it."""
 WIDE, NARROW = 70, 36
 """Columns from which on there is a bar, and from which on there are times."""
 
 
 @contextmanager
-def drawn(time_left: Callable[[], float | None]) -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
+def drawn(time_left: Callable[[], Left]) -> Iterator[tuple[Callable[[tuple[Stage, ...]], object], float]]:
     """Yield what shows stages on the terminal of stderr, and the seconds between two calls of it.
 
     Nothing is left of it at the end. A terminal that cannot go back (TERM=dumb) gets a line now and then.
@@ -74,7 +78,7 @@ def rows_of(stages: tuple[Stage, ...]) -> list[tuple[str, Stage]]:
 
 
 def line_of(
-    what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True, left: float | Literal[False] | None = None
+    what: str, one: Stage, width: int, utf: bool = True, *, bar: bool = True, left: Left | Literal[False] = None
 ) -> Text:
     """Return one line of at most ``width`` columns; words give way to numbers. ``left``: False, it stands elsewhere.
 
@@ -86,7 +90,7 @@ def line_of(
     percent = "" if share is None else f"{int(100 * share):>3}%"
     times = clock(one.seconds)
     if left is not False:
-        times += f", {unknown if left is None else clock(left)} left"
+        times += f", {_left(left, unknown)} left"
     tail = "  ".join(part for part in (percent, times if width >= NARROW else "") if part)
     line = Text(no_wrap=True, overflow="crop")
     bar = bar and share is not None and width >= WIDE
@@ -100,6 +104,19 @@ def line_of(
     line.append(f"  {tail}")
     line.truncate(max(width, 0), overflow="crop")
     return line
+
+
+def _left(left: Left, unknown: str) -> str:
+    """Say how long it still takes.
+
+    >>> _left(65.0, "?"), _left((60.0, 200.0), "?"), _left((1.0, 200.0), "?")
+    ('1:05', '1:00 to 3:20', '?')
+    """
+    if left is None:
+        return unknown
+    if not isinstance(left, tuple):
+        return clock(left)
+    return f"{clock(left[0])} to {clock(left[1])}" if left[1] <= FAR * left[0] else unknown
 
 
 def clock(seconds: float) -> str:

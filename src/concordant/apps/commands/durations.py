@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from concordant.apps.commands.saying import one_line
 from concordant.losses.metrics.metrics import canonical
 from concordant.preferences.preferences import Lists, Preferences
-from concordant.progress import Cost
+from concordant.time_left import Cost
 
 READING: dict[str, Cost] = {
     "counting rows": lambda k: (

@@ -23,7 +23,8 @@ from concordant.io.read import read_log
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_judged
 from concordant.preferences.preferences import Preferences
-from concordant.progress import Cost, stage
+from concordant.progress import stage
+from concordant.time_left import Cost
 
 READ = ("log", "held_out", "labels", "features", "held_out_features")
 """Options of the card that name files which are read, and which no output may replace."""

@@ -16,8 +16,8 @@ from concordant.io.ingest import Store
 from concordant.io.intake import Taken
 from concordant.io.noted import READ
 from concordant.preferences.notes import Note
-from concordant.progress import Cost
 from concordant.record import nothing_new
+from concordant.time_left import Cost
 
 MANY = 1_000_000
 """Rows from which on their number in a second says something."""

@@ -13,13 +13,13 @@ from concordant.apps.commands.fit_options import OF_ONE
 from concordant.apps.commands.reading_log import is_letor
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
-from concordant.progress import PART, Cost
 from concordant.ranking.intervals import CHEAP, DEAR, FEWEST
 from concordant.ranking.lack_of_fit import FIRST, MOST_DRAWN, MOST_GRAPHS, SIGNED, THEN
 from concordant.ranking.moving import DRAWN
 from concordant.ranking.over_time import TOGETHER, WORK
 from concordant.ranking.rank_intervals import AT_ONCE
 from concordant.ranking.structures import STRUCTURES
+from concordant.time_left import PART, Cost
 
 Known = Mapping[str, float]
 SMALL = 1 << 17

@@ -8,14 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from concordant.apps.commands.durations import counts_of
+from concordant.apps.commands.earlier_runs import before, keep, size_of_files
 from concordant.apps.commands.saying import as_json, began, one_line, say
 from concordant.preferences.preferences import Preferences
-from concordant.progress import Cost, Listener, Stage, Whole, listen, stage
+from concordant.progress import Listener, listen, stage
+from concordant.record import running
+from concordant.time_left import LEAST, Cost, Stage, Whole
 
 DELAY = 2.0
 """Seconds of a command before which it shows nothing."""
@@ -33,8 +37,6 @@ LAST = 8
 """How many of these times count."""
 USUAL = 2.2e-4, 8.0e-4
 """Seconds of the loop and of the looking up on a machine of the plans: such that theirs come out in the median."""
-LEAST = 1.0
-"""The least time that is said to be left: a second or less is one statement."""
 Show = Callable[[tuple[Stage, ...]], object]
 
 
@@ -131,12 +133,37 @@ class _Now:
 def _whole() -> Whole:
     if _Now.began != began():
         _Now.whole, _Now.began = Whole(), began()
+        if (run := running()) is not None and "options" in run.more:
+            command, options = run.more["command"], run.more["options"]
+            _Now.whole.before, _Now.whole.size = before(command, options), size_of_files(options)
+            run.then.append(partial(_remember, command, options, _Now.whole))
     return _Now.whole
+
+
+def _remember(command: str, options: Mapping[str, Any], whole: Whole) -> None:
+    """Keep what the command took, which is done, for the time left of the next one like it; not of a short one."""
+    if whole.usual and time.monotonic() - began() >= DELAY:
+        keep(command, options, whole.over())
 
 
 def time_left() -> float | None:
     """Return the seconds until the command is done, of the last second 1; None where that cannot be said."""
-    left = _whole().remaining
+    return _at_least(_whole().remaining)
+
+
+def between() -> tuple[float, float] | None:
+    """Return the least and the most seconds until the command is done; None where nobody knows."""
+    found = _whole().between
+    return None if found is None else (max(found[0], LEAST), max(found[1], LEAST))
+
+
+def _time_left() -> float | tuple[float, float] | None:
+    """The time left, or between what and what it lies, where nothing closer can be said."""
+    left = time_left()
+    return between() if left is None else left
+
+
+def _at_least(left: float | None) -> float | None:
     return None if left is None else max(left, LEAST)
 
 
@@ -149,7 +176,7 @@ def _seen(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 def _on_terminal() -> Iterator[tuple[Show, float]]:
     from concordant.apps.commands.bars import drawn
 
-    with drawn(time_left) as found:
+    with drawn(_time_left) as found:
         yield found
 
 
@@ -171,10 +198,16 @@ def _lines() -> Iterator[tuple[Show, float]]:
         say(
             "progress",
             ": ".join(one.what for one in stages),
-            **_facts(at) | {"remaining": _said(time_left()), "stages": inside},
+            **_facts(at) | _left() | {"stages": inside},
         )
 
     yield show, EVERY / 4
+
+
+def _left() -> dict[str, Any]:
+    """Seconds that are left of the command, and between what and what they lie."""
+    least, most = between() or (None, None)
+    return {"remaining": _said(time_left()), "remaining_least": _said(least), "remaining_most": _said(most)}
 
 
 def _facts(one: Stage) -> dict[str, Any]:

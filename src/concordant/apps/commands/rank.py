@@ -42,7 +42,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.preferences.windows import Window, untimed
-from concordant.progress import Cost, stage
+from concordant.progress import stage
 from concordant.ranking import rank as ranking
 from concordant.ranking.click_models import click_positions
 from concordant.ranking.comparing import p_said
@@ -51,6 +51,7 @@ from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import as_markdown
 from concordant.ranking.structures import structure
 from concordant.ranking.unchanged import Earlier
+from concordant.time_left import Cost
 
 REMEMBERS = (".parquet", ".arrow", ".feather")
 """Endings of tables that have room for what the ranking rests on."""

@@ -17,7 +17,7 @@ from concordant.apps.reproduction.experiments import EXPERIMENTS, Experiment, ex
 from concordant.apps.reproduction.outcome import Setting, find, found, write_figure, write_numbers
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.preferences.sampling import whole_seed
-from concordant.progress import Cost
+from concordant.time_left import Cost
 
 
 def reproduce(options: ReproduceOptions) -> None:

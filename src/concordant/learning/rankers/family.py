@@ -18,7 +18,8 @@ from concordant.learning.rankers.target import Target
 from concordant.learning.scikit import clone
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.notes import Note
-from concordant.progress import clock, know, stage, steps
+from concordant.progress import know, stage, steps
+from concordant.time_left import clock
 
 Floats = NDArray[np.float64]
 FOLDS = 3

@@ -1,0 +1,166 @@
+"""What earlier runs on this machine took: a small file that makes the time left of the next one right.
+
+It holds durations of pieces of work and no word of a log: which command and options they were of stands there as a
+hash. ``CONCORDANT_DURATIONS`` names another file than ``durations.json`` in the folder of the user; empty: none is read
+or written. A file that cannot be read or written changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import click
+
+from concordant.apps.commands.saying import one_line
+from concordant.io.log.disk import in_place_of
+from concordant.time_left import Before
+
+WHERE = "CONCORDANT_DURATIONS"
+"""The variable that names another file; empty: none."""
+LAYOUT = 1
+OF_ONE, ALL = 5, 100
+"""Runs that are kept of one command with the same options, and in all."""
+LARGEST = 1 << 22
+OUTPUTS = {"output", "summary", "paths", "statistics", "quiet"}
+"""Options that do not say what is read."""
+Options = Mapping[str, Any]
+
+
+def before(command: str, options: Options) -> tuple[Before, ...]:
+    """Return the earlier runs of a command with such options, the last one first."""
+    key, inputs = _key(command, options), _inputs(options)
+    names = dict(_files(options))
+    found = []
+    for one in _kept():
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            if one["key"] == key and 0 < one["slower"] < math.inf:
+                thought = {_said(at, names): _numbers(each, names) for at, each in one["thought"].items()}
+                took, after = _numbers(one["took"], names), _numbers(one["after"], names)
+                course = {_said(at, names): _steps(each) for at, each in one["course"].items()}
+                same, size = one["inputs"] == inputs, max(float(one["size"]), 0.0)
+                found.append(Before(thought, took, after, course, float(one["slower"]), same, size))
+    return tuple(found)
+
+
+def keep(command: str, options: Options, run: Before) -> None:
+    """Keep what a run took."""
+    place = _place()
+    if place is None:
+        return
+    names = dict(_files(options))
+
+    def rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+        return {_unsaid(name, names): float(f"{value:.4g}") for name, value in seconds.items()}
+
+    one = {"key": _key(command, options), "inputs": _inputs(options), "slower": round(run.slower, 3), "size": run.size}
+    one |= {"took": rounded(run.took), "after": rounded(run.after)}
+    course = {_unsaid(at, names): [[round(x, 4) for x in step] for step in each] for at, each in run.course.items()}
+    one |= {"course": course, "thought": {_unsaid(at, names): rounded(each) for at, each in run.thought.items()}}
+    kept = [one]
+    for other in _kept():
+        alike = sum(each.get("key") == other.get("key") for each in kept)
+        kept += [other] if alike < OF_ONE and len(kept) < ALL else []
+    with suppress(Exception):  # what is said to be left is not worth a word of trouble
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with in_place_of(str(place), WHERE) as temporary:
+            temporary.write_text(json.dumps({"layout": LAYOUT, "runs": kept}), encoding="utf-8")
+
+
+def size_of_files(options: Options) -> float:
+    """Bytes of the files that are read, as far as they are files."""
+    read = {file for name, file in _files(options) if name.split(" ")[0] not in OUTPUTS}
+    found = 0.0
+    for file in read:
+        with suppress(OSError, ValueError):
+            found += os.path.getsize(file) if os.path.isfile(file) else 0.0
+    return found
+
+
+def _place() -> Path | None:
+    given = os.environ.get(WHERE)
+    if given is not None:
+        return Path(given) if given else None
+    return Path(click.get_app_dir("concordant")) / "durations.json"
+
+
+def _kept() -> list[dict[str, Any]]:
+    place = _place()
+    with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
+        if place is not None and place.stat().st_size <= LARGEST:
+            found = json.loads(place.read_bytes())
+            if found["layout"] == LAYOUT:
+                return [one for one in found["runs"] if isinstance(one, dict)]
+    return []
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
+
+
+def _key(command: str, options: Options) -> str:
+    """A command and its options; of files what kind they are, and of words no digits: days go by."""
+    files = dict(_files(options))
+
+    def kind(name: str, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [kind(name, one) for one in value[:1]] if name in files else [kind(name, one) for one in value]
+        if not isinstance(value, str):
+            return value
+        return Path(value).suffix.lower() if _is_file(value) else re.sub(r"\d+", "#", value)
+
+    return _hash([command, sorted((name, kind(name, value)) for name, value in options.items() if name != "quiet")])
+
+
+def _inputs(options: Options) -> str:
+    """What is read, by its name."""
+    return _hash(sorted((name, file) for name, file in _files(options) if name.split(" ")[0] not in OUTPUTS))
+
+
+def _is_file(value: str) -> bool:
+    return "/" in value or "\\" in value or "." in value
+
+
+def _files(options: Options) -> Iterator[tuple[str, str]]:
+    """Yield the files that options name; of several each by its place."""
+    for name, value in options.items():
+        each = value if isinstance(value, list | tuple) else [value]
+        for place, one in enumerate(each):
+            if isinstance(one, str) and _is_file(one):
+                yield (name if len(each) == 1 else f"{name} {place}"), one_line(one)
+
+
+def _unsaid(piece: str, files: Mapping[str, str]) -> str:
+    """The name of a piece of work without those of files."""
+    for name, file in sorted(files.items(), key=lambda each: -len(each[1])):
+        piece = piece.replace(file, f"<{name}>")
+    return piece
+
+
+def _said(piece: str, files: Mapping[str, str]) -> str:
+    for name, file in files.items():
+        piece = piece.replace(f"<{name}>", file)
+    return piece
+
+
+def _numbers(seconds: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, float]:
+    found = {_said(name, files): float(value) for name, value in seconds.items()}
+    if not all(0 <= value < math.inf for value in found.values()):
+        raise ValueError("no durations")
+    return found
+
+
+def _steps(course: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    found = [(float(share), float(seconds)) for share, seconds in course]
+    shares, seconds = zip((0.0, 0.0), *found, strict=True)
+    if any(b <= a for a, b in pairwise(shares)) or any(b < a for a, b in pairwise(seconds)):
+        raise ValueError("steps go back")
+    return found

@@ -1,0 +1,584 @@
+"""How long work takes: what a stage of it says by its steps, and what is left of all that a command does.
+
+Each command has a plan of its pieces of work and what each usually takes, by what is known of the log. A formula that
+nobody held against this command on this machine may be wrong by a factor (``UNTRIED``): then all that can be said is
+between what and what the time left lies. Steps that are done tell more, and so does an earlier run of the same command
+(``Before``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count, takewhile
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concordant.progress import Listener
+
+T = TypeVar("T")
+SURE = 0.5
+"""Seconds of a stage before which its speed says nothing."""
+COURSE = 16
+"""How many shares of a piece are kept with the time at which they were done, at most."""
+TRUST = 0.25
+"""Which share of what is to come the pieces that are over have to be before their factor counts half."""
+AGAIN = re.compile(r"(.*) \((\d+)\)")
+"""The name of a piece that came more than once, and the how manieth it was."""
+BEYOND = 0.5
+"""What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
+SLOWER = 2.0
+"""By how much a machine may be slower, or faster, than a usual one."""
+FEW = 6
+"""Steps of which the first one tells how long the others take."""
+SETTING_OUT = 0.8
+"""Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
+WIDE = 2.25
+"""How many times the least, a second added to both, the most may be that the middle is within 1.5 of both."""
+LEAST = 1.0
+"""Seconds that are not told apart from less."""
+UNTRIED = 3.0
+"""By which factor the formula of a plan may be wrong."""
+PARTED = 1.2
+"""The same of a piece of which a part tells how long it takes."""
+SEEN, OTHER, OTHERS, GROWN = 1.15, 0.1, 1.3, 0.3
+"""The same of what was seen in an earlier run; what it weighs that this one read something else, by which factor more
+that may be wrong, and by which power of how much more there is to do."""
+FAR = 4.0
+"""How much sooner or later than an earlier run one may be as far, at most, that this says anything."""
+ROUGHLY = 1.25
+"""By which factor the speed of the machine may seem to have changed when it has not."""
+MANY = 100
+"""Stages with steps that are kept at most."""
+LITTLE = 0.05
+"""Seconds that are little beside what pieces usually take."""
+PART = " > "
+"""What stands in a plan between a piece and a part of it."""
+clock = time.monotonic
+"""What time is measured by."""
+
+
+class Aside:
+    """Time that goes to what no plan and no step knows of: loops that are compiled, once on a machine.
+
+    Nothing is said of what is left meanwhile, and no piece of work takes longer by it.
+    """
+
+    going_on = 0
+    """How much of that is being done now, one inside the other."""
+    _since = _spent = 0.0
+
+    @classmethod
+    def begin(cls) -> None:
+        """Such work begins."""
+        cls.going_on += 1
+        if cls.going_on == 1:
+            cls._since = clock()
+
+    @classmethod
+    def end(cls) -> None:
+        """It is over."""
+        cls.going_on -= 1
+        if not cls.going_on:
+            cls._spent += clock() - cls._since
+
+    @classmethod
+    def seconds(cls) -> float:
+        """Seconds that went to it so far."""
+        return cls._spent + (clock() - cls._since if cls.going_on else 0.0)
+
+
+class Stage:
+    """One piece of work that is going on: what is done, how much of it, since when.
+
+    ``stage(k)`` has done k more; ``stage.reach(done, total)`` says where the work is. Both may be called from any
+    thread.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        total: float | None,
+        of: Listener | None,
+        step: float = 1.0,
+        even: bool = True,
+        apart: bool = False,
+    ) -> None:
+        self.what, self.total, self.done = what, None if total is None else float(total), 0.0
+        self.even, self.apart = even, apart
+        self.began, self._aside = clock(), Aside.seconds()
+        self.step = step
+        """How much is done by the step that goes on."""
+        self._of = of
+        self._out = 0.0
+        """Seconds before the first step began."""
+        self._first = self._last = (0.0, 0.0)
+        self._foreseen: tuple[float, float] | None = None
+        self.course: list[tuple[float, float]] = []
+        """Shares that were done, and after how many seconds."""
+
+    def __call__(self, k: float = 1, step: float | None = None) -> None:
+        """Say that ``k`` more are done; ``step``: what the next step does."""
+        if self._of is not None:
+            with self._of.lock:
+                self.done += k
+                self._mark(step)
+            self._of.tell()
+
+    def reach(self, done: float, total: float | None = None) -> None:
+        """Say that ``done`` are done, of ``total`` where that is known now; 0: what was done so far was setting out."""
+        if self._of is not None:
+            if not done:
+                self._out, self._first, self._last, self.course = self.worked, (0.0, 0.0), (0.0, 0.0), []
+            self.done, self.total = float(done), self.total if total is None else float(total)
+            self._mark(None)
+            self._of.tell()
+
+    def foresee(self, least: float, most: float) -> None:
+        """Say how many seconds are left at least and at most, where the work itself knows better than its steps."""
+        if self._of is not None:
+            self._foreseen = self.worked + least, self.worked + most
+            self._of.tell()
+
+    def _mark(self, step: float | None) -> None:
+        """Take note of when so much was done."""
+        self.step = (self.done - self._last[0] or self.step) if step is None else step
+        self._last = (self.done, self.worked - self._out)
+        if self.done > 0 and not self._first[0]:
+            self._first = self._last
+        share = self.share
+        if share and (not self.course or share >= self.course[-1][0] + 1 / COURSE):
+            self.course.append((share, self.worked))
+
+    @property
+    def last(self) -> tuple[float, float]:
+        """What share was done when it was said last, and after how many seconds."""
+        return self._last[0] / (self.total or math.inf), self._last[1] + self._out
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the stage began."""
+        return clock() - self.began
+
+    @property
+    def worked(self) -> float:
+        """Seconds of them that went to the work itself."""
+        return self.seconds - (Aside.seconds() - self._aside)
+
+    @property
+    def share(self) -> float | None:
+        """What is done of the whole, from 0 to 1; None where the whole is not known."""
+        return min(max(self.done / self.total, 0.0), 1.0) if self.total else None
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left by the speed of the steps that are done; None where that says little or nothing."""
+        return middle_of(None if Aside.going_on else self.span)
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The least and the greatest number of seconds that may be left; None where nothing can be said yet.
+
+        The rest of equal steps goes as those that are done. That is not sure of the first, of which nobody knows how
+        much was spent on setting out.
+        """
+        if self._foreseen is not None:
+            least, most = (max(end - self.worked, 0.0) for end in self._foreseen)
+            return least, most
+        gone = self.worked - self._out
+        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, gone)
+        if not self.total or not self.even or last <= 0 or gone < SURE:
+            return None
+        left, others = self.total - self.done, last - first
+        steady = first and others >= (1e-9 if self.apart else first) and at > then
+        if not steady and (self.apart or last * FEW < self.total):  # one of many, perhaps with what led up to it
+            return None
+        low = high = (at - then) / others if steady else at / last
+        if not steady and first:
+            low = max(at - SETTING_OUT, 0.25 * at) / last
+        least, most = (max(rate * left - (gone - at), rate * (left - self.step), 0.0) for rate in (low, high))
+        return least, most
+
+
+Cost = Callable[[Mapping[str, float]], float]
+"""Seconds that a piece of work takes on a usual machine, of what is known: rows, distinct judgments, queries, …"""
+
+
+@dataclass(frozen=True)
+class Before:
+    """An earlier run of the same command with the same options, on what may be another log."""
+
+    thought: Mapping[str, Mapping[str, float]]
+    """By the piece that went on, and how often more became known in it, what was then usual of all pieces."""
+    took: Mapping[str, float]
+    """Seconds of each piece that came."""
+    after: Mapping[str, float]
+    """Seconds between the end of each and the next piece, or the end of all."""
+    course: Mapping[str, Sequence[tuple[float, float]]]
+    """Of pieces with steps, which share of them was done after how many seconds."""
+    slower: float = 1.0
+    """How much longer its machine took than a usual one."""
+    same: bool = True
+    """Whether it read what is read now, by its name."""
+    size: float = 0.0
+    """Bytes of what it read."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How many seconds a piece of work takes, and by which factor that may be wrong."""
+
+    seconds: float
+    sure: float
+    seen: bool = False
+    """Whether an earlier run tells."""
+    more: float = 1.0
+    """How many times as long as in that."""
+    course: Sequence[tuple[float, float]] = ()
+    """Which share of its steps was done when, there."""
+
+
+class Whole:
+    """All that a command does: its pieces of work by the names of their stages, and what each usually takes.
+
+    A stage inside a piece is a part of it, whatever its name; a piece that comes twice (of several logs, say) is one.
+    A plan may name a part, too, ``"piece > part"``, with what it takes in all steps of the piece: its own steps tell
+    how long the piece takes before a step of that is done.
+    """
+
+    def __init__(self) -> None:
+        self.plan: dict[str, Cost] = {}
+        self.known: dict[str, float] = {}
+        self.usual: dict[str, float | None] = {}
+        """Seconds of a usual machine, None where what they depend on is not known yet."""
+        self.took: dict[str, float] = {}
+        self.after: dict[str, float] = {}
+        """Seconds between the end of a piece and the next one."""
+        self.course: dict[str, list[tuple[float, float]]] = {}
+        """Of pieces with steps, which share of them was done when."""
+        self.thought: dict[str, dict[str, float]] = {}
+        """What was usual of all pieces, by the one that went on, and how often more became known in it."""
+        self.slower = 1.0
+        """How much longer this machine takes than a usual one, as far as that is known beside the work."""
+        self.untried = UNTRIED
+        """By which factor a formula may be wrong."""
+        self.before: Sequence[Before] = ()
+        """Earlier runs, the last one first."""
+        self.size = 0.0
+        """Bytes of what is read."""
+        self.now: Stage | None = None
+        """The piece that goes on."""
+        self._last, self._idle, self._moment = "", clock(), ""
+        self._parts: dict[str, Cost] = {}
+        self._part: tuple[Stage, float] | None = None
+        """The part of it that goes on, and what that usually takes."""
+        self._pace: float | None = None
+        """How much longer the last part took than it usually does."""
+        self._inside: list[Stage] = []
+        self._times: dict[str, int] = {}
+        """How often pieces came that are to come again, and, in the one that goes on, stages inside it."""
+
+    def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
+        """Take note of how much there is to do, and of pieces that are to come (again, where they came before)."""
+        self.known |= counts
+        for name in [name for name in plan or {} if name in self.took]:
+            self._keep(name)
+        self._parts |= {name: cost for name, cost in (plan or {}).items() if PART in name}
+        pieces = {name: cost for name, cost in (plan or {}).items() if PART not in name}
+        self.plan |= {name: cost for name, cost in pieces.items() if name in self.plan}
+        now = None if self.now is None else self.now.what
+        begun = {name: cost for name, cost in self.plan.items() if name in self.took or name == now}
+        fresh = {name: cost for name, cost in pieces.items() if name not in self.plan}
+        self.plan = begun | fresh | self.plan  # what a later plan adds comes before what is still to come
+        for name, cost in self.plan.items():
+            try:
+                self.usual[name] = cost(self.known)
+            except KeyError:
+                self.usual[name] = None
+        self._think()
+
+    def _think(self) -> None:
+        """Keep what is usual as far as is known now."""
+        at = self._at
+        self._moment = next(name for number in count() if (name := f"{at} #{number}") not in self.thought)
+        self.thought[self._moment] = {name: seconds for name, seconds in self.usual.items() if seconds is not None}
+
+    @property
+    def _at(self) -> str:
+        """Where the work is: at a piece, or at the last one that is over."""
+        return self._last if self.now is None else self.now.what
+
+    def _keep(self, name: str) -> None:
+        """Keep what a piece took, which is to come again."""
+        self._times[name] = self._times.get(name, 0) + 1
+        kept = f"{name} ({self._times[name]})"
+        self.took, self.usual = _renamed(self.took, name, kept), _renamed(self.usual, name, kept)
+        self.after, self.course = _renamed(self.after, name, kept), _renamed(self.course, name, kept)
+        self._last = kept if self._last == name else self._last
+
+    def begin(self, one: Stage) -> None:
+        """Take note that a stage begins; where it is a piece, those that are planned before it are over."""
+        if self.now is None and one.what in self.plan:
+            self._rest()
+            self.now = one
+            for name in takewhile(lambda name: name != one.what, self.plan):
+                if name not in self.took:
+                    self.took[name], self.plan[name], self.usual[name] = 0.0, lambda _: 0.0, 0.0
+            self._think()
+        elif self.now is not None:
+            cost = self._parts.get(f"{self.now.what}{PART}{one.what}")
+            if cost is not None and not any(each.total for each in self._inside):  # of a step, not one of many in it
+                share = self.now.step / self.now.total if self.now.total else 1.0
+                self._part = one, cost(self.known) * share
+            if not self._inside:
+                self._times[f"{self.now.what}{PART}{one.what}"] = (
+                    self._times.get(f"{self.now.what}{PART}{one.what}", 0) + 1
+                )
+            self._inside.append(one)
+
+    def end(self, one: Stage) -> None:
+        """Take note that a stage is over."""
+        if self.now is one:
+            self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.worked
+            self._inside, self._pace = [], None
+            self._last, self._idle = one.what, clock()
+            self.course |= {one.what: one.course} if one.course else {}
+        elif one in self._inside:
+            if one is self._inside[0] and one.course and self.now is not None and len(self.course) < MANY:
+                since = one.began - self.now.began
+                self.course[self._name_of(one)] = [(share, since + seconds) for share, seconds in one.course]
+            self._inside.remove(one)
+        if self._part is not None and self._part[0] is one:
+            usual, self._part = self._part[1], None
+            self._pace = one.worked / usual if usual else None
+
+    def _rest(self) -> None:
+        """Take note of how long nothing went on that is a piece."""
+        self.after[self._last] = self.after.get(self._last, 0.0) + clock() - self._idle
+
+    def _name_of(self, one: Stage) -> str:
+        """The name of a stage in the piece that goes on, of several of one name with the how manieth it is."""
+        name = f"{self._at}{PART}{one.what}"
+        return f"{name} #{self._times.get(name, 0)}"
+
+    def over(self) -> Before:
+        """Return all of it as an earlier run: the command is done."""
+        if self.now is None:
+            self._rest()
+        for name in [name for name in self._times if name in self.took]:
+            self._keep(name)
+        return Before(self.thought, self.took, self.after, self.course, self.slower, True, self.size)
+
+    @property
+    def pace(self) -> float | None:
+        """By which factor the piece that goes on takes longer than usual, by a part of it; None where none tells."""
+        if self._part is None:
+            return self._pace
+        one, usual = self._part
+        left = one.remaining
+        return self._pace if left is None or not usual else (one.worked + left) / usual
+
+    def _alike(self) -> tuple[Before, float] | None:
+        """The earlier run that had about as much to do, and the logarithm of how much more there is now."""
+        found: list[tuple[float, int, float]] = []
+        for place, one in enumerate(self.before):
+            then = one.thought.get(self._moment, {})
+            both = [(now, then[name]) for name, now in self.usual.items() if now is not None and name in then]
+            more = math.log((sum(now for now, _ in both) + LITTLE) / (sum(past for _, past in both) + LITTLE))
+            if not both and self.size and one.size:
+                more = math.log(self.size / one.size)
+            found.append((abs(more) + (not one.same) * OTHER, place, more))
+        least = min(found, default=None)
+        return None if least is None else (self.before[least[1]], least[2])
+
+    def _expected(self, name: str, alike: tuple[Before, float] | None) -> Expected | None:
+        """What is expected of a piece on this machine; None where nobody knows.
+
+        What it took in an earlier run, by how much more there is to do, else what it usually takes.
+        """
+        usual = self.usual.get(name)
+        if alike is not None:
+            one, more = alike
+            then, known = one.thought.get(self._moment, {}).get(name), self._then(name, one)
+            if known in one.took or then is not None:
+                if usual is not None and then is not None:
+                    more = math.log((usual + LITTLE) / (then + LITTLE))
+                sure = SEEN * (1.0 if one.same else OTHERS) * math.exp(GROWN * abs(more))
+                factor = math.exp(more) * _softly(self.slower / one.slower)
+                steps = one.course.get(self._guide(known), ())
+                return Expected(one.took.get(known, 0.0) * factor, min(sure, UNTRIED), True, factor, steps)
+        return None if usual is None else Expected(self.slower * usual, self._sure)
+
+    @property
+    def _sure(self) -> float:
+        """By which factor a formula may be wrong: by as much as others of this command were, if that is more."""
+        took = dict(self.took) | ({} if self.now is None else {self.now.what: self.now.worked})
+        beyond = [
+            seconds / max(self.slower * usual, LITTLE)
+            for name, seconds in took.items()
+            if seconds > SURE and (usual := self.usual.get(name)) is not None
+        ]
+        return max(self.untried, *beyond) if self.untried >= UNTRIED and beyond else self.untried
+
+    def _then(self, name: str, one: Before) -> str:
+        """What a piece was called in an earlier run: one that came several times with the how manieth it was."""
+        again = f"{name} ({self._times.get(name, 0) + 1})"
+        return again if again in one.took else name
+
+    def _guide(self, name: str) -> str:
+        """The name of the steps that tell how far the piece that goes on is, its own or of a stage inside it."""
+        inner = self._inside[0] if self._inside else None
+        if self.now is None or self.now.total or inner is None or not inner.total:
+            return name
+        return self._name_of(inner).replace(self.now.what, name, 1)
+
+    def _besides(self, one: Before) -> list[str]:
+        """Pieces of an earlier run that no plan names yet, or that come again."""
+        named = {self._at, *self.usual, *self.took}
+        found = []
+        for name in one.took:
+            again = AGAIN.fullmatch(name)
+            if int(again[2]) > self._times.get(again[1], 0) + 1 if again and name not in named else name not in named:
+                found.append(name)
+        return found
+
+    def _idling(self, name: str, alike: tuple[Before, float] | None) -> float:
+        """Seconds after a piece until the next one, by an earlier run."""
+        return 0.0 if alike is None else alike[0].after.get(self._then(name, alike[0]), 0.0)
+
+    def _longer(self, spent: Sequence[tuple[float, float]], ahead: float) -> float:
+        """By which factor what is to come takes longer; less of it, where the machine's share is known by itself."""
+        factor = _factor(spent, ahead)
+        return factor if self.slower == 1.0 else math.sqrt(factor)
+
+    def _going_on(self, expected: Expected | None, longer: float) -> tuple[float, float] | None:
+        """The least and the most that may be left of the piece that goes on.
+
+        Where an earlier run tells, what it took, by how much sooner or later it had come as far; else what its steps
+        say, where they are equal and some are done (after the first of them what is expected, within what that one
+        says), or what a part of it says, else what is expected, at least what a stage inside it says.
+        """
+        now = self.now
+        if now is None:
+            return 0.0, 0.0
+        done, span, pace = self.took.get(now.what, 0.0) + now.worked, now.span, self.pace
+        if expected is None:
+            return span
+        rest, sure, usual = longer * expected.seconds, expected.sure, self.usual.get(now.what)
+        if expected.seen:
+            rest, at = self._as_before(now, expected, longer)
+            done -= at
+        elif pace is not None and usual:
+            rest, sure = pace * usual, PARTED
+        least, most = max(rest / sure - done, 0.0), rest * sure - done
+        if done > rest:  # it takes longer than it was thought to, and the less is known of it the longer
+            most = max(most, BEYOND * (done - rest), done * ((sure - 1.0) if sure < UNTRIED else UNTRIED))
+        if expected.seen:
+            return least, max(least, most)
+        if span is not None:  # what may be wrong by far narrows down nothing
+            trusted = sure < UNTRIED
+            least, most = (min(max(end, span[0]), span[1]) for end in (least, most)) if trusted else span
+        inner = next((left for one in self._inside if (left := one.remaining) is not None), None)
+        if span is None and inner is not None:
+            least = max(least, inner / WIDE**0.5)
+        return least, max(least, most)
+
+    def _as_before(self, now: Stage, expected: Expected, longer: float) -> tuple[float, float]:
+        """Seconds of the piece that goes on after it was as far as said last, by when an earlier run was; and when."""
+        share, at = now.last
+        if not now.total and self._inside:
+            share, at = self._inside[0].last
+            at += self._inside[0].began - now.began
+        if not expected.course or not 0 < share <= 1:
+            return longer * expected.seconds, 0.0
+        end = [(1.0, expected.seconds / expected.more)] if expected.course[-1][0] < 1 else []
+        shares, seconds = zip((0.0, 0.0), *expected.course, *end, strict=True)
+        place = next(place for place, one in enumerate(shares) if one >= share)
+        part = (share - shares[place - 1]) / (shares[place] - shares[place - 1])
+        then = expected.more * (seconds[place - 1] + part * (seconds[place] - seconds[place - 1]))
+        weight = then / (then + TRUST * max(expected.seconds - then, 0.0) or 1.0)
+        later = min(max(at / max(then, 1e-9), 1 / FAR), FAR)
+        return (expected.seconds - then) * longer ** (1.0 - weight) * later**weight, at
+
+    @property
+    def between(self) -> tuple[float, float] | None:
+        """The least and the most seconds that may be left of all pieces; None where nothing can be said yet.
+
+        The piece that goes on takes what its steps say, each to come what it took in an earlier run, else what it
+        usually takes on a machine as slow as this one; all times the factor by which the pieces so far took longer or
+        shorter than that, which weighs the more the less is to come. Nothing is said while one is to come of which
+        nobody knows how long it takes.
+        """
+        if not self.usual or Aside.going_on:
+            return None
+        now, alike = self.now, self._alike()
+        ahead_of = [name for name in self.usual if name not in self.took and (not now or now.what != name)]
+        ahead_of += [] if alike is None else self._besides(alike[0])
+        ahead = [found for name in ahead_of if (found := self._expected(name, alike)) is not None]
+        if len(ahead) < len(ahead_of):
+            return None
+        over = [name for name in self.took if not now or now.what != name]
+        past = [(self.took[name], self._expected(name, alike)) for name in over]
+        spent = [(took, found.seconds) for took, found in past if found is not None and found.seconds]
+        expected = None if now is None else self._expected(now.what, alike)
+        to_come = sum(one.seconds for one in ahead)
+        own = 0.0 if expected is None else expected.seconds
+        here = self._going_on(expected, self._longer(spent, to_come + own))
+        if here is None:
+            return None
+        if now is not None and own and now.what not in self.took:
+            middle = math.sqrt((here[0] + 1.0) * (here[1] + 1.0)) - 1.0
+            told = now.remaining is not None
+            spent += [(now.worked + middle, own)] if told else []
+        factor = self._longer(spent, to_come)
+        idle = sum(self._idling(name, alike) for name in ahead_of)
+        if now is not None:
+            idle += self._idling(now.what, alike)
+        else:
+            gone = clock() - self._idle
+            idle += max(self._idling(self._last, alike) - gone, 0.0)
+            here = (0.0, 2.0 * gone) if alike is None and gone > SURE else here  # there is work that no plan knows
+        least = here[0] + idle + factor * sum(one.seconds / one.sure for one in ahead)
+        return least, here[1] + idle + factor * sum(one.seconds * one.sure for one in ahead)
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left of all pieces; None where what is known is not enough to be right within 1.5."""
+        return middle_of(self.between)
+
+
+def middle_of(between: tuple[float, float] | None) -> float | None:
+    """Return what is within a factor of 1.5 of both ends, a second more or less; None where nothing is.
+
+    >>> middle_of((3.0, 8.0)), middle_of((3.0, 9.0))
+    (5.0, None)
+    """
+    if between is None or between[1] + 1.0 > WIDE * (max(between[0], LEAST) + 1.0):
+        return None
+    return math.sqrt((between[0] + 1.0) * (between[1] + 1.0)) - 1.0
+
+
+def _renamed(table: dict[str, T], name: str, other: str) -> dict[str, T]:
+    """The same table, in which a piece, and what is part of it, is called otherwise."""
+    return {
+        one.replace(name, other, 1) if one == name or one.startswith(name + PART) else one: value
+        for one, value in table.items()
+    }
+
+
+def _softly(slower: float) -> float:
+    """How much longer a machine takes, where it is far from as fast as it was: how fast it is, is measured roughly."""
+    return min(max(1.0, slower / ROUGHLY), slower * ROUGHLY)
+
+
+def _factor(spent: Sequence[tuple[float, float]], ahead: float) -> float:
+    """By which factor pieces took longer than they usually do; the more is to come, the less a few of them count.
+
+    What took many times as long is not the machine's doing.
+    """
+    trust = max(SURE, TRUST * ahead)
+    took = sum(min(max(seconds, usual / SLOWER), usual * SLOWER) for seconds, usual in spent)
+    return (trust + took) / (trust + sum(usual for _, usual in spent))
