@@ -32,6 +32,8 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 SLOWER = 2.0
 """By how much a machine may be slower, or faster, than a usual one."""
+TOLD = 0.5
+"""From which share of what is done on it counts what was thought to be the whole."""
 FEW = 6
 """Steps of which the first one tells how long the others take."""
 SETTING_OUT = 0.8
@@ -119,6 +121,8 @@ class Stage:
         self._foreseen: tuple[float, float] | None = None
         self.course: list[tuple[float, float]] = []
         """Shares that were done, and after how many seconds."""
+        self._totals: list[tuple[float, float]] = []
+        """How much was done when something else was thought to be the whole, and what."""
 
     def __call__(self, k: float = 1, step: float | None = None) -> None:
         """Say that ``k`` more are done; ``step``: what the next step does."""
@@ -133,6 +137,8 @@ class Stage:
         if self._of is not None:
             if not done:
                 self._out, self._first, self._last, self.course = self.worked, (0.0, 0.0), (0.0, 0.0), []
+            if total is not None and self.total is not None and float(total) != self.total:
+                self._totals.append((float(done), float(total)))
             self.done, self.total = float(done), self.total if total is None else float(total)
             self._mark(None)
             self._of.tell()
@@ -150,7 +156,7 @@ class Stage:
         if self.done > 0 and not self._first[0]:
             self._first = self._last
         share = self.share
-        if share and (not self.course or share >= self.course[-1][0] + 1 / COURSE):
+        if share is not None and share >= (self.course[-1][0] if self.course else 0.0) + 1 / COURSE:
             self.course.append((share, self.worked))
 
     @property
@@ -192,14 +198,18 @@ class Stage:
         (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, gone)
         if not self.total or not self.even or last <= 0 or gone < SURE:
             return None
-        left, others = self.total - self.done, last - first
+        others = last - first
         steady = first and others >= (1e-9 if self.apart else first) and at > then
         if not steady and (self.apart or last * FEW < self.total):  # one of many, perhaps with what led up to it
             return None
         low = high = (at - then) / others if steady else at / last
         if not steady and first:
             low = max(at - SETTING_OUT, 0.25 * at) / last
-        least, most = (max(rate * left - (gone - at), rate * (left - self.step), 0.0) for rate in (low, high))
+        ends = [total for done, total in self._totals if done >= TOLD * self.done]  # what the whole is, moved so far
+        few, many = (max(end(ends, default=self.total), last) - self.done for end in (min, max))
+        least, most = (
+            max(rate * rest - (gone - at), rate * (rest - self.step), 0.0) for rate, rest in ((low, few), (high, many))
+        )
         return least, most
 
 
@@ -541,8 +551,8 @@ class Whole:
             gone = clock() - self._idle
             idle += max(self._idling(self._last, alike) - gone, 0.0)
             here = (0.0, 2.0 * gone) if alike is None and gone > SURE else here  # there is work that no plan knows
-        least = here[0] + idle + factor * sum(one.seconds / one.sure for one in ahead)
-        return least, here[1] + idle + factor * sum(one.seconds * one.sure for one in ahead)
+        least = here[0] + idle / SEEN + factor * sum(one.seconds / one.sure for one in ahead)
+        return least, here[1] + idle * SEEN + factor * sum(one.seconds * one.sure for one in ahead)
 
     @property
     def remaining(self) -> float | None:

@@ -207,6 +207,26 @@ def test_runs_are_kept_by_command_and_options(kept: Path) -> None:
     assert not any(word in text for word in ("prompt", "out-1", "day-1", "2026"))
 
 
+def test_what_a_run_leaves_is_read_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps by the thousand, the first of which takes nothing; stages inside a piece; pieces that come twice."""
+    clock = Clock(monkeypatch)
+    whole = clock.plan(reading=2, ranking=10)
+    with listen(lambda _: None, whole=whole):
+        for turn in range(2):
+            with stage("reading"):
+                clock.work(2 + turn)
+            whole.know({}, {"reading": lambda _: 3.0} if turn == 0 else {})
+        with stage("ranking"):
+            for number in steps("replicates", range(10_000)):
+                clock.work(0.1 * (number % 100 == 99))
+    run = whole.over()
+    assert run.took["reading (1)"] == pytest.approx(2) and run.took["reading (2)"] == pytest.approx(3)
+    assert "ranking > replicates #1" in run.course
+    earlier_runs.keep("rank", {}, run)
+    (found,) = earlier_runs.before("rank", {})
+    assert found.took == pytest.approx(run.took) and found.course.keys() == run.course.keys()
+
+
 def test_a_few_runs_are_kept(kept: Path) -> None:
     for number in range(12):
         earlier_runs.keep("rank", {"folds": 5}, Before({}, {"a": float(number)}, {}, {}))
