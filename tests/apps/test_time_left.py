@@ -207,7 +207,8 @@ def test_runs_are_kept_by_command_and_options(kept: Path) -> None:
     assert not any(word in text for word in ("prompt", "out-1", "day-1", "2026"))
 
 
-def test_what_a_run_leaves_is_read_again(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("kept")
+def test_what_a_run_leaves_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps by the thousand, the first of which takes nothing; stages inside a piece; pieces that come twice."""
     clock = Clock(monkeypatch)
     whole = clock.plan(reading=2, ranking=10)
