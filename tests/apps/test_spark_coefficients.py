@@ -20,8 +20,9 @@ if not why_not():
 
     import concordant.spark as cs
     from concordant.apps.spark import coefficients as coefficients_
+    from concordant.apps.spark import comparisons as comparisons_
     from concordant.apps.spark import frames, ranking, splitting, valued_pairs
-    from concordant.apps.spark.coefficients import OfComparisons
+    from concordant.apps.spark.comparisons import OfComparisons
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
     from concordant.apps.spark.ranking import ranked, ranking_of
@@ -71,8 +72,8 @@ def of(log: Log, shares: int, options: dict[str, Any], monkeypatch: pytest.Monke
     def change(frame: Any, change: Any) -> Any:
         return [pickle.loads(pickle.dumps(change(one))) for one in frame]
 
-    monkeypatch.setattr(coefficients_, "Divided", Shares)
-    monkeypatch.setattr(coefficients_, "changed", change)
+    monkeypatch.setattr(comparisons_, "Divided", Shares)
+    monkeypatch.setattr(comparisons_, "changed", change)
     given = reading(log)
     whose = [given["cluster"]] if isinstance(given.get("cluster"), str) else given.get("cluster", [])
 
@@ -191,7 +192,7 @@ def test_the_ranking_is_that_of_memory(case: str, shares: int, direct: bool, mon
 
 
 def test_without_a_matrix_shares_are_asked_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coefficients_.ValuedPairs, "cells", lambda *_: valued_pairs.Cells(None))
+    monkeypatch.setattr(comparisons_.ValuedPairs, "cells", lambda *_: valued_pairs.Cells(None))
     for log, options in (CASES["ties have a weight"], CASES["no prior"], CASES["thresholds"]):
         asked = {**options, "interval": "none"}
         board = of(log, 3, asked, monkeypatch).ranked(asked)

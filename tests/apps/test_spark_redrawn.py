@@ -9,6 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import chi2, poisson
+from test_spark_coefficients import CASES as VALUED
+from test_spark_coefficients import notes_of, of
+from test_spark_coefficients import reading as reading_of
 from test_spark_split import LISTS, divided, lists, votes
 from test_spark_structures_split import drawn
 
@@ -136,6 +139,49 @@ def test_replicates_without_a_prior(structure: str) -> None:
     assert {str(note) for note in ours.notes} <= {str(note) for note in theirs.notes}
 
 
+BESIDE = {
+    name: (log, {key: value for key, value in options.items() if key not in ("quasi", "level")})
+    for name, (log, options) in (VALUED.items() if not why_not() else ())
+    if options.get("ties") != "cumulative" and options.get("prior", 0.01) > 0 and "way" not in log
+    and (({"home", "length"} & {*log} and options.get("covariates") is not False) or options.get("ties") == "davidson")
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("shares", [1, 5])
+@pytest.mark.parametrize("case", BESIDE)
+def test_replicates_with_coefficients_are_those_of_memory(
+    case: str, shares: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of covariates, and of ties; of judgments and of clusters; of replicates without a tie, too."""
+    log, options = BESIDE[case]
+    asked = options | DRAWS
+    theirs = cc.rank(cc.read(log, **reading_of(log)), **asked)
+    found = of(log, shares, asked, monkeypatch)
+    ours = found.ranked(asked)
+    alike(ours, theirs)
+    assert notes_of(ours) == notes_of(theirs)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_replicate_without_a_tie_is_fitted_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ν is 0, and of a covariate that few judgments have one is refused as in memory."""
+    log = {name: column for name, column in VALUED["no ties"][0].items() if name not in ("home", "length")}
+    log["outcome"] = ["tie", *log["outcome"][1:]]
+    asked = {"ties": "davidson"} | DRAWS
+    theirs = cc.rank(cc.read(log, **reading_of(log)), **asked)
+    left = []
+    single = redrawn.Again._replica
+    monkeypatch.setattr(redrawn.Again, "_replica", lambda self, *given: left.append(given[1]) or single(self, *given))
+    alike(of(log, 3, asked, monkeypatch).ranked(asked), theirs)
+    assert 5 < len(left) < 30  # a tie is not drawn in 1/e of all
+    log["home"] = [1.0, 0.0] + [0.0] * (len(log["outcome"]) - 2)
+    with pytest.raises(cc.CannotRank, match="'home' is 0 in every comparison"):
+        cc.rank(cc.read(log, **reading_of(log)), **asked)
+    with pytest.raises(cc.CannotRank, match="'home' is 0 in every comparison"):
+        of(log, 3, asked, monkeypatch).ranked(asked)
+
+
 KINDS = ("comparisons", "weighted", "orders", "choices", "several clicks", "ratings")
 SUMMED = [
     (name, kind)
@@ -227,14 +273,24 @@ def test_what_is_drawn_by_itself_does_not_depend_on_the_stream(monkeypatch: pyte
 # -- on Spark ----------------------------------------------------------------------------------------------------
 def judged(spark: Any, log: dict[str, Any]) -> Any:
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
-    return JudgedQueries.of(frame, spark, most=250, **({"cluster": "who"} if "who" in log else {}))
+    return JudgedQueries.of(frame, spark, most=250, **columns_of(log))
+
+
+def columns_of(log: dict[str, Any]) -> dict[str, Any]:
+    return ({"cluster": "who"} if "who" in log else {}) | ({"covariates": ["home"]} if "home" in log else {})
+
+
+def at_home(log: dict[str, Any]) -> dict[str, Any]:
+    """The same without the small query, whose draws would say nothing of it; some of them at home."""
+    home = np.random.default_rng(1).integers(-1, 2, len(log["left"])).astype(float)
+    return {name: column[:-3] for name, column in (log | {"home": home.tolist()}).items()}
 
 
 def agrees(spark: Any, log: dict[str, Any], structure: str, **asked: Any) -> None:
     """The rows of the large query; tasks draw the judgments of the small one together, as memory does of few."""
     one = judged(spark, log)
     ours = ranking_of(ranked(one, structure, **{**DRAWS, **asked}), one, structure, "bootstrap", 0.95)
-    theirs = cc.rank(cc.read(log, **({"cluster": "who"} if "who" in log else {})), structure, **{**DRAWS, **asked})
+    theirs = cc.rank(cc.read(log, **columns_of(log)), structure, **{**DRAWS, **asked})
     rows = [
         {name: np.asarray(column)[table["query"] == "large"] for name, column in table.items()}
         for table in (
@@ -270,6 +326,9 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("bradley-terry", votes(30, 900), {}),
     ("bradley-terry", votes(30, 900, groups=2, alone=1), {"prior": 1.0}),
     ("plackett-luce", votes(30, 900, alone=1), {}),
+    ("bradley-terry", at_home(votes(30, 900)), {}),
+    ("bradley-terry", at_home(votes(30, 900)), {"ties": "davidson"}),
+    ("plackett-luce", votes(30, 900), {"ties": "davidson"}),
     ("borda", lists("orders", 9, 160), {}),
     ("log-odds", votes(30, 900), {}),
     ("cascade", lists("selections", 9, 160), {}),
@@ -302,4 +361,6 @@ def test_what_is_drawn_where(spark: Any) -> None:
         one = judged(spark, log)
         assert divided_here(one, structure, {**DRAWS, **asked})
         if structure in ("bradley-terry", "plackett-luce"):
-            assert not divided_here(one, structure, {**DRAWS, "ties": "davidson"})
+            compared = "left" in log
+            assert divided_here(one, structure, {**DRAWS, "ties": "davidson"}) == compared
+            assert not divided_here(one, structure, {**DRAWS, "ties": "cumulative"})

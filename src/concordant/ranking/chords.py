@@ -24,6 +24,7 @@ from concordant.ranking.curvature import laplacian, pair_weights
 from concordant.ranking.elimination import far_apart
 from concordant.ranking.multinomial import Atoms, Counts
 from concordant.ranking.plackett_luce import luce_terms
+from concordant.ranking.problem import davidson_derivatives, win_derivatives
 from concordant.ranking.ranked_lists import Rankings
 
 Floats = NDArray[np.float64]
@@ -86,6 +87,46 @@ class DrawnPairs:
         np.divide(total, rest, out=rest)
         np.subtract(above, rest, out=rest)
         return np.asarray(self.back @ rest)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnEdges:
+    """The comparisons of one graph beside coefficients, and the atoms by which they are drawn."""
+
+    incidence: csr_array
+    """Shape (edges, nodes): +1 at the winner, −1 at the loser, of a tie at the first and the second."""
+    back: csr_array
+    z: Floats
+    """Shape (edges, covariates), winner minus loser."""
+    strength: Floats
+    tie: NDArray[np.bool_]
+    atom: NDArray[np.int64]
+    davidson: bool
+    """Whether log ν of ties stands after the coefficients of the covariates."""
+
+    @classmethod
+    def of(cls, batch: Batch, scale: Floats, davidson: bool) -> Self:
+        """Of a batch of one graph, each of whose judgments is an atom; ``scale``: what covariates are divided by."""
+        edges, nodes = batch.edges, int(batch.node_start[-1])
+        number = len(edges.holder)
+        z = np.zeros((number, 0)) if edges.covariates is None or not len(scale) else edges.covariates / scale
+        rows, signs = np.tile(np.arange(number), 2), np.repeat([1.0, -1.0], number)
+        ends = np.concatenate([edges.winner, edges.loser])
+        incidence = coo_array((signs, (rows, ends)), shape=(number, nodes)).tocsr()
+        return cls(incidence, incidence.T.tocsr(), z, edges.strength, edges.tie, edges.holder, davidson)
+
+    def pulls(self, now: Floats, draws: Counts) -> Floats:
+        """The gradients of the log-likelihoods by scores and coefficients, as ``now`` of shape (both, replicates)."""
+        nodes, valued = self.incidence.shape[1], self.z.shape[1]
+        margin = self.incidence @ now[:nodes] + self.z @ now[nodes : nodes + valued]
+        mass = np.ascontiguousarray(draws[:, self.atom].T) * self.strength[:, None]
+        tied, no = mass * self.tie[:, None], np.zeros(1)
+        if self.davidson:
+            pull, _, of_ties, _, _ = davidson_derivatives(margin, now[-1], mass - tied, no, tied)
+            more = [of_ties.sum(axis=0)[None, :]]
+        else:
+            pull, more = win_derivatives(margin, mass - 0.5 * tied, 0.5 * tied)[0], []
+        return np.concatenate([self.back @ pull, self.z.T @ pull, *more])
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,3 +378,13 @@ def inverse_of(information: csr_array, prior: float) -> Floats:
         return np.full((nodes, nodes), np.nan)
     inverse -= (same @ inverse) / same.sum(axis=1)[:, None]
     return np.asarray(inverse)
+
+
+def inverse_beside(information: csr_array, prior: float, nodes: int) -> Floats:
+    """The same of scores and the coefficients after them, which have no prior."""
+    hessian = information.toarray()
+    hessian[np.arange(nodes), np.arange(nodes)] += prior
+    try:
+        return np.asarray(np.linalg.inv(hessian))
+    except np.linalg.LinAlgError:
+        return np.full(hessian.shape, np.nan)

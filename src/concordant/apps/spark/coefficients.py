@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import block_array, csr_array
+from scipy.sparse import block_array, csr_array, diags_array
 
-from concordant.apps.spark.clustered import LARGEST, ByClusters, Middle
+from concordant.apps.spark.clustered import LARGEST
 from concordant.apps.spark.divided import Known, nowhere
-from concordant.apps.spark.learning_held import Sums, changed
-from concordant.apps.spark.redrawn import Again
+from concordant.apps.spark.learning_held import Sums
+from concordant.apps.spark.redrawn import Beside
 from concordant.apps.spark.shares import TooMuch
-from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, alike, pairless
+from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, pairless
 from concordant.apps.spark.structure_sums import declared
 from concordant.apps.spark.valued_pairs import (
     At,
@@ -30,22 +30,17 @@ from concordant.apps.spark.valued_pairs import (
     Point,
     Rises,
     Times,
-    Touching,
-    ValuedPairs,
     Valuing,
     Within,
     facts_of_share,
-    outcomes_of,
     outcomes_of_share,
     seen_outcomes,
 )
-from concordant.errors import UsageError, counted
+from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
-from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
-from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.bradley_terry import (
@@ -64,6 +59,7 @@ from concordant.ranking.covariance import Meat
 from concordant.ranking.cumulative import Graded, Outcomes, endless_nodes
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.few_judgments import FEW, LARGEST_PRIOR
+from concordant.ranking.multinomial import Replicates
 from concordant.ranking.newton import Fit, System, conjugate_gradients, fit_system
 from concordant.ranking.problem import Problem
 from concordant.ranking.rank import Ranking
@@ -496,6 +492,41 @@ class WithCoefficients(Known):
         """The middle of the sandwich; ``names``: of the parameters beside the scores."""
         raise NotImplementedError
 
+    # -- its bootstrap -------------------------------------------------------------------------------------------
+    def _redraws(self, batch: Batch, options: Mapping[str, Any], replicates: int, seed: int) -> Replicates:
+        if self.again is None or (not self.names and self.ties == "half") or not len(batch):
+            return super()._redraws(batch, options, replicates, seed)
+        scores, own = self._scores(batch, **options), self._codes(batch)
+        prior, lost = float(scores.options["prior"]), self.found[float(scores.options["prior"])][1]
+        if prior == 0 or self.seen is not None or lost.any():
+            raise TooMuch
+        curvature, place = self._curvature(batch, scores), np.argsort(own)
+        davidson = "ties" in curvature.extra_name
+        scale = np.append(self._scale(batch), np.ones(int(davidson)))
+        extra = np.array([scores.coefficients[name][0] for name in curvature.extra_name]) * scale
+        order = np.append(place, len(own) + np.arange(len(extra)))
+        by = diags_array(np.append(np.ones(len(own)), 1.0 / scale))
+        information = csr_array(by @ csr_array(curvature.hessian)[order][:, order] @ by)
+        point = np.append(scores.value[place], extra)
+        beside = Beside(self.names, scale, davidson, partial(self._alone, batch, prior))
+        found, unlimited, draws = self.again.fitted_beside(point, information, prior, replicates, seed, beside)
+        one = np.zeros(1, np.int64)
+        return Replicates(found[:, own], one + unlimited, one + draws)
+
+    def _scale(self, batch: Batch) -> Floats:
+        """What covariates are divided by."""
+        if not self.names:
+            return np.zeros(0)
+        one = np.zeros(1, np.int64)
+        return np.asarray(scales(batch, self.names, one, self.facts["size"].values[None, :])[0], np.float64)
+
+    def _alone(self, batch: Batch, prior: float, shares: Divided) -> Floats:
+        """The scores of one replicate by itself."""
+        tolerance, most = self._limits
+        given: dict[str, Any] = {"prior": prior, "ties": self.ties, "tolerance": tolerance, "max_iterations": most}
+        fitted, _ = fitted_beside(shares, shares.sums(facts_of_share), batch, self.names, **given)
+        return fitted.value
+
     def _said(self, board: Ranking) -> list[str]:
         """The coefficients, which the table of a ranking does not have."""
         prefix = f"{self.shares.what}: " if self.shares.named else ""
@@ -506,82 +537,3 @@ class WithCoefficients(Known):
             called = "log ν of ties" if name == "ties" else name
             found.append(f"{prefix}coefficient {called}: {board.coefficients[name][0]:.4g}{with_error}")
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class OfComparisons(WithCoefficients):
-    """The same of comparisons, divided by who made them or by their rows."""
-
-    by: ByClusters = field(kw_only=True)
-    """The same judgments, with who made them."""
-
-    @classmethod
-    def of(cls, by: ByClusters, structure: Any, options: Mapping[str, Any], names: tuple[str, ...]) -> Self | None:
-        """Learn what connects the items, and what there is of outcomes; None without judgments.
-
-        ``names``: of the covariates that are used.
-        """
-        names, ties, seen = tuple(sorted(names)), options.get("ties", "half"), None
-        if ties == "cumulative":
-            seen = seen_outcomes(by.sums(outcomes_of)["outcomes"])
-        making = partial(ValuedPairs.of, names=names, seen=seen)
-        shares = Divided(changed(by.frame, making), by.shares, by.tasks, named=by.named)
-        try:
-            if not shares.look():
-                return None
-            facts = shares.sums(facts_of_share)
-        except BaseException:
-            shares.forget()
-            raise
-        again = Again.of(by, shares) if options.get("interval") == "bootstrap" else None
-        return cls(shares, structure, options, again=again, by=by, names=names, ties=ties, facts=facts, seen=seen)
-
-    def said(self, board: Ranking) -> list[str]:
-        """How a ranking was made, and its coefficients."""
-        by, shares = self.by, self.shares
-        found = [alike(by.columns, by.numbers)] if board.interval == "sandwich" and by.columns else []
-        of, number = f" of {counted(by.clusters, 'clusters')}" if by.clusters else "", by.passes + shares.passes
-        return [
-            *found,
-            *self._said(board),
-            f"{shares.what}: {counted(shares.judgments, 'judgments')}{of}, divided among tasks by "
-            f"{'who made them' if by.columns else 'their rows'} ({by.shares:,} shares, {number:,} passes); whether the "
-            "model fits was not looked at",
-        ]
-
-    def _held(self, some: Flags) -> Preferences | None:
-        by, way = self.by, 0
-        if len(by.columns) > 1:
-            way = int(np.argmin(by.numbers))
-        with stage("judgments of few or one-sided items"):
-            found: Preferences | None = by.sums(Touching(self.shares.items, some, way))["held"].prefs
-        return found
-
-    def _round(self, rest: Flags, found: Preferences) -> Preferences:
-        shares = self.shares
-        pairs = np.repeat(self._cycle(rest), FEW, axis=0)  # so often that these are no items of few judgments
-        size = len(pairs)
-        if not size or not isinstance(found, Comparisons):
-            return Preferences.empty()
-        z = None if found.covariates is None else np.zeros((size, found.covariates.shape[1]))
-        when = None if found.time is None else np.zeros(size)
-        whose = None if found.cluster is None else np.zeros(size, np.int32)
-        part = replace(
-            found, items=shares.items, queries=shares.query, winner=pairs[:, 0].astype(np.int32),
-            loser=pairs[:, 1].astype(np.int32), covariates=z, time=when, cluster=whose, declared=found.declared[:0],
-            start=np.zeros(1, np.int64), count=np.zeros(0, np.int32), tie=None, weight=None, share=None,
-        )  # fmt: skip
-        return recounted(part, np.zeros(size, np.int32), None)
-
-    def _nothing(self) -> Preferences:
-        none = np.zeros(0, np.int32)
-        return Comparisons(winner=none, loser=none)
-
-    def _meat(self, batch: Batch, scores: Scores, names: tuple[str, ...]) -> Meat:
-        if self.by.columns:
-            return self.by.meat(batch, scores, names)
-        items, _ = Labels.encode(batch.prefs.items.take(batch.item))
-        with stage("what judgments add up to"):
-            known = replace(scores, components=np.zeros(0, np.int32))
-            found = self.by.sums(Middle(items, known, names, ((),), self.seen))
-        return replace(Meat.of_sums(found["middle", ()], found["cells", ()]), clustered=False)

@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
-from concordant.apps.spark.coefficients import TREATED, OfComparisons, used
+from concordant.apps.spark.coefficients import TREATED, used
+from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known
 from concordant.apps.spark.frames import HERE, READING, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
@@ -225,9 +226,10 @@ def _of_clusters(
         return found
     if not coefficients(judged, structure, asked, free=free):
         return None
+    names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" else ()
+    ties = "davidson" if asked.get("ties") == "davidson" else "half"  # any order is half, of two
     drawn = asked["interval"] == "bootstrap"
-    names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" and not drawn else ()
-    known = OfComparisons.of(shares, member, {**asked, "ties": "half"} if drawn else asked, names)
+    known = OfComparisons.of(shares, member, {**asked, "ties": ties} if drawn else asked, names)
     if known is None:
         return None
     try:
@@ -331,8 +333,11 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
     """
     ties = asked.get("ties", "half")
     luce = structure == "plackett-luce" and ties == "davidson"  # the same, but that it reads no covariates
-    if asked["interval"] == "bootstrap":
-        return judged.compared and divisible(judged, structure, asked) and judged.cluster_columns < 2
+    drawn = asked["interval"] == "bootstrap"
+    if drawn and (judged.cluster_columns > 1 or ties == "cumulative"):
+        return False
+    if drawn and judged.compared and divisible(judged, structure, asked):
+        return True
     if not (luce or structure == "bradley-terry") or not judged.compared:
         return False
     known = DIVISIBLE - {"covariates"} if luce else DIVISIBLE | {"tolerance", "max_iterations"}

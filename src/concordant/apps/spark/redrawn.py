@@ -23,6 +23,7 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import HeldFrame, Summing, Sums
 from concordant.apps.spark.shares import Listed, Pairs, Share, TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, Union, Work, links_of_share
+from concordant.apps.spark.valued_pairs import Valued
 from concordant.preferences.counts import MOST
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
@@ -30,7 +31,7 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.sampling import label_keys
 from concordant.progress import stage
 from concordant.ranking.bootstrap import FALLBACK_PRIOR, without_limits
-from concordant.ranking.chords import DrawnLists, DrawnPairs, climbed, inverse_of
+from concordant.ranking.chords import DrawnEdges, DrawnLists, DrawnPairs, climbed, inverse_beside, inverse_of
 from concordant.ranking.multinomial import ALONE, Atoms, poisson, said_keys, streams
 
 Floats = NDArray[np.float64]
@@ -115,12 +116,73 @@ class _Pulls:
 
 
 @dataclass(frozen=True, eq=False)
+class _PullsBeside:
+    """The gradients where coefficients stand beside the scores, both of shape (replicates, items and coefficients)."""
+
+    draw: Draw
+    items: Labels
+    which: Ints
+    now: Floats
+    scale: Floats
+    davidson: bool
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        batch, items = Batch.whole(prefs), len(self.items)
+        own = np.append(self.items.codes_of(prefs.items.take(batch.item)), np.arange(items, self.now.shape[1]))
+        edges, found = DrawnEdges.of(batch, self.scale, self.davidson), np.zeros(self.now.shape)
+        for part, draws in self.draw.some(prefs, self.which):
+            found[part, own] = edges.pulls(np.ascontiguousarray(self.now[part][:, own].T), draws).T
+        return Sums(pulls=found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """How often each of the replicates holds a tie, a win, and a value of each covariate that is not 0."""
+
+    draw: Draw
+    valued: bool
+
+    def __call__(self, prefs: Preferences) -> Sums:
+        edges = Batch.whole(prefs).edges
+        there = [edges.tie, ~edges.tie]
+        if self.valued and edges.covariates is not None:
+            there += list((edges.covariates != 0).T)
+        columns = np.column_stack(there).astype(np.int64)
+        found = np.zeros((self.draw.replicates, columns.shape[1]), np.int64)
+        for part, draws in self.draw.some(prefs, np.arange(self.draw.replicates)):
+            found[part] = draws[:, edges.holder] @ columns
+        return Sums(seen=found)
+
+
+class Keeping(Protocol):
+    """What makes a share of judgments."""
+
+    def of(self, prefs: Preferences) -> Share:
+        """The share."""
+        ...
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Coefficients beside the scores of a fit that is done again."""
+
+    names: tuple[str, ...]
+    """Of the covariates."""
+    scale: Floats
+    """What coefficients are multiplied by."""
+    davidson: bool
+    """Whether the last of them is log ν of ties."""
+    alone: Callable[[Divided], Floats]
+    """The scores of one replicate by itself."""
+
+
+@dataclass(frozen=True, eq=False)
 class Redrawn:
     """Work on a share as each of some replicates holds it, by their numbers."""
 
     draw: Draw
     items: Labels
-    kept: type[Share]
+    kept: Keeping
     work: Work
     which: Ints
 
@@ -239,7 +301,7 @@ class Again:
         labels = None if clusters > ALONE else self.judged(clusters_of)["labels"].labels
         return Draw(key, replicates, True, labels), clusters
 
-    def each(self, draw: Draw, work: Work, kept: type[Share], at_once: int) -> Iterator[tuple[int, Sums]]:
+    def each(self, draw: Draw, work: Work, kept: Keeping, at_once: int) -> Iterator[tuple[int, Sums]]:
         """What a piece of work finds in each replicate, at most so many of them in each pass."""
         step = min(at_once, PASS)
         with stage("bootstrap", draw.replicates) as advance:
@@ -283,6 +345,38 @@ class Again:
                 advance()
         return values, unlimited, number
 
+    def fitted_beside(
+        self, point: Floats, information: csr_array, prior: float, replicates: int, seed: int, beside: Beside
+    ) -> tuple[Floats, int, int]:
+        """The same where coefficients stand beside the scores, after them in ``point`` and ``information``."""
+        items = len(self.shares.items)
+        if len(point) > NODES or len(point) * replicates > SCORES:
+            raise TooMuch
+        draw, number = self.draw(replicates, seed)
+        live, valued = np.arange(replicates), len(beside.names) > 0
+        scale = beside.scale[: len(beside.names)]
+
+        def keep_on(stay: NDArray[np.bool_]) -> None:
+            nonlocal live
+            live = live[stay]
+
+        def gradient(now: Floats) -> Floats:
+            work = _PullsBeside(draw, self.shares.items, live, now.T, scale, beside.davidson)
+            found = np.array(self.judged(work)["pulls"].T)
+            found[:items] -= prior * now[:items]
+            return found
+
+        with stage("bootstrap"):
+            seen = self.judged(_Seen(draw, valued))["seen"]
+            there = seen[:, 2:].all(axis=1) & (not beside.davidson or seen[:, :2].all(axis=1))
+            values, solved = climbed(point, inverse_beside(information, prior, items), replicates, gradient, keep_on)
+        left = np.flatnonzero(~(solved & there)).tolist()
+        with stage("replicates by themselves", len(left)) as advance:
+            for replicate in left:
+                values[replicate, :items] = beside.alone(self._replica(draw, replicate, Valued(beside.names)))
+                advance()
+        return values[:, :items], replicates - int(self._bound_together(draw).sum()), number
+
     def _bound_together(self, draw: Draw) -> NDArray[np.bool_]:
         """In which replicates the wins of shares make every item reachable from every other."""
         found = np.zeros(draw.replicates, bool)
@@ -291,7 +385,7 @@ class Again:
         return found
 
     @property
-    def _kept(self) -> type[Share]:
+    def _kept(self) -> Keeping:
         return Listed if self.lists else Pairs
 
     def _one(self, draw: Draw, replicate: int, prior: float) -> tuple[Floats, bool]:
@@ -304,11 +398,11 @@ class Again:
         value = shares.fitted(prior=FALLBACK_PRIOR).score
         return without_limits(value, np.array([0, len(value)]), links), endless
 
-    def _replica(self, draw: Draw, replicate: int) -> Replica:
-        shares, which = self.shares, np.array([replicate])
+    def _replica(self, draw: Draw, replicate: int, keeping: Keeping | None = None) -> Replica:
+        shares, which, kept = self.shares, np.array([replicate]), keeping or self._kept
 
         def judged(work: Work) -> Sums:
-            one: Sums = self.judged(Redrawn(draw, shares.items, self._kept, work, which))[replicate]
+            one: Sums = self.judged(Redrawn(draw, shares.items, kept, work, which))[replicate]
             return one
 
         found = Replica(shares.frame, shares.shares, shares.tasks, by=shares.by, judged=judged)

@@ -144,6 +144,17 @@ class ValuedPairs(Beside):
         return Cells(among(laplacian(self.graphs, weight), self.code, len(self.touched))).checked()
 
 
+@dataclass(frozen=True)
+class Valued:
+    """What makes shares of the covariates that are used."""
+
+    names: tuple[str, ...]
+
+    def of(self, prefs: Preferences) -> ValuedPairs:
+        """The share of some judgments."""
+        return ValuedPairs.of(prefs, self.names)
+
+
 def _valued(batch: Batch, names: tuple[str, ...]) -> tuple[Graphs, bool]:
     graphs = Graphs.of(batch, covariates=len(names) > 0)
     if names and not len(graphs.first):  # a share of what a fold leaves may have none
