@@ -1,9 +1,8 @@
 """How long work takes: what a stage of it says by its steps, and what is left of all that a command does.
 
-Each command has a plan of its pieces of work and what each usually takes, by what is known of the log. A formula that
-nobody held against this command on this machine may be wrong by a factor (``UNTRIED``): then all that can be said is
-between what and what the time left lies. Steps that are done tell more, and so does an earlier run of the same command
-(``Before``).
+Each command has a plan of its pieces of work and what each usually takes, by what is known of the log. A formula may be
+wrong by a factor (``UNTRIED``): by it alone all that can be said is between what and what the time left lies. Steps
+that are done tell more, and so does an earlier run of the same command (``Before``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
@@ -47,8 +46,8 @@ UNTRIED = 3.0
 PARTED = 1.2
 """The same of a piece of which a part tells how long it takes."""
 SEEN, OTHER, OTHERS, GROWN = 1.15, 0.1, 1.3, 0.3
-"""The same of what was seen in an earlier run; what it weighs that this one read something else, by which factor more
-that may be wrong, and by which power of how much more there is to do."""
+"""The same of what was seen in an earlier run; how much it matters that this one read something else, by which factor
+more that may be wrong, and by which power of how much more there is to do."""
 FAR = 4.0
 """How much sooner or later than an earlier run one may be as far, at most, that this says anything."""
 ROUGHLY = 1.25
@@ -229,6 +228,8 @@ class Before:
     """Seconds between the end of each and the next piece, or the end of all."""
     course: Mapping[str, Sequence[tuple[float, float]]]
     """Of pieces with steps, which share of them was done after how many seconds."""
+    began: Mapping[str, int]
+    """How often each piece began."""
     slower: float = 1.0
     """How much longer its machine took than a usual one."""
     same: bool = True
@@ -254,9 +255,8 @@ class Expected:
 class Whole:
     """All that a command does: its pieces of work by the names of their stages, and what each usually takes.
 
-    A stage inside a piece is a part of it, whatever its name; a piece that comes twice (of several logs, say) is one.
-    A plan may name a part, too, ``"piece > part"``, with what it takes in all steps of the piece: its own steps tell
-    how long the piece takes before a step of that is done.
+    A stage inside a piece is a part of it, whatever its name; a piece that comes twice is one. A plan may name a part,
+    too, ``"piece > part"``, with what it takes in all steps of the piece: its own steps tell how long the piece takes.
     """
 
     def __init__(self) -> None:
@@ -267,28 +267,29 @@ class Whole:
         self.took: dict[str, float] = {}
         self.after: dict[str, float] = {}
         """Seconds between the end of a piece and the next one."""
+        self.began: dict[str, int] = {}
+        """How often a piece began."""
         self.course: dict[str, list[tuple[float, float]]] = {}
         """Of pieces with steps, which share of them was done when."""
         self.thought: dict[str, dict[str, float]] = {}
         """What was usual of all pieces, by the one that went on, and how often more became known in it."""
-        self.slower = 1.0
-        """How much longer this machine takes than a usual one, as far as that is known beside the work."""
-        self.untried = UNTRIED
-        """By which factor a formula may be wrong."""
+        self.slower, self.untried = 1.0, UNTRIED
+        """How much longer this machine takes than a usual one; by which factor a formula may be wrong."""
         self.before: Sequence[Before] = ()
         """Earlier runs, the last one first."""
         self.size = 0.0
         """Bytes of what is read."""
         self.now: Stage | None = None
         """The piece that goes on."""
-        self._last, self._idle, self._moment = "", clock(), ""
+        self._last, self._moment, self._since = "", "", clock()
+        self._idle = self._since
         self._parts: dict[str, Cost] = {}
         self._part: tuple[Stage, float] | None = None
         """The part of it that goes on, and what that usually takes."""
         self._pace: float | None = None
         """How much longer the last part took than it usually does."""
         self._inside: list[Stage] = []
-        self._times: dict[str, int] = {}
+        self._kept: dict[str, int] = {}
         """How often pieces came that are to come again, and, in the one that goes on, stages inside it."""
 
     def know(self, counts: Mapping[str, float], plan: Mapping[str, Cost] | None = None) -> None:
@@ -323,17 +324,18 @@ class Whole:
 
     def _keep(self, name: str) -> None:
         """Keep what a piece took, which is to come again."""
-        self._times[name] = self._times.get(name, 0) + 1
-        kept = f"{name} ({self._times[name]})"
+        self._kept[name] = self._kept.get(name, 0) + 1
+        kept = f"{name} ({self._kept[name]})"
         self.took, self.usual = _renamed(self.took, name, kept), _renamed(self.usual, name, kept)
         self.after, self.course = _renamed(self.after, name, kept), _renamed(self.course, name, kept)
+        self.began = _renamed(self.began, name, kept)
         self._last = kept if self._last == name else self._last
 
     def begin(self, one: Stage) -> None:
         """Take note that a stage begins; where it is a piece, those that are planned before it are over."""
         if self.now is None and one.what in self.plan:
             self._rest()
-            self.now = one
+            self.now, self.began[one.what] = one, self.began.get(one.what, 0) + 1
             for name in takewhile(lambda name: name != one.what, self.plan):
                 if name not in self.took:
                     self.took[name], self.plan[name], self.usual[name] = 0.0, lambda _: 0.0, 0.0
@@ -344,8 +346,8 @@ class Whole:
                 share = self.now.step / self.now.total if self.now.total else 1.0
                 self._part = one, cost(self.known) * share
             if not self._inside:
-                self._times[f"{self.now.what}{PART}{one.what}"] = (
-                    self._times.get(f"{self.now.what}{PART}{one.what}", 0) + 1
+                self._kept[f"{self.now.what}{PART}{one.what}"] = (
+                    self._kept.get(f"{self.now.what}{PART}{one.what}", 0) + 1
                 )
             self._inside.append(one)
 
@@ -372,15 +374,15 @@ class Whole:
     def _name_of(self, one: Stage) -> str:
         """The name of a stage in the piece that goes on, of several of one name with the how manieth it is."""
         name = f"{self._at}{PART}{one.what}"
-        return f"{name} #{self._times.get(name, 0)}"
+        return f"{name} #{self._kept.get(name, 0)}"
 
     def over(self) -> Before:
         """Return all of it as an earlier run: the command is done."""
         if self.now is None:
             self._rest()
-        for name in [name for name in self._times if name in self.took]:
+        for name in [name for name in self._kept if name in self.took]:
             self._keep(name)
-        return Before(self.thought, self.took, self.after, self.course, self.slower, True, self.size)
+        return Before(self.thought, self.took, self.after, self.course, self.began, self.slower, True, self.size)
 
     @property
     def pace(self) -> float | None:
@@ -405,10 +407,7 @@ class Whole:
         return None if least is None else (self.before[least[1]], least[2])
 
     def _expected(self, name: str, alike: tuple[Before, float] | None) -> Expected | None:
-        """What is expected of a piece on this machine; None where nobody knows.
-
-        What it took in an earlier run, by how much more there is to do, else what it usually takes.
-        """
+        """What a piece took in an earlier run, by how much more there is to do, else what it usually takes."""
         usual = self.usual.get(name)
         if alike is not None:
             one, more = alike
@@ -418,7 +417,7 @@ class Whole:
                     more = math.log((usual + LITTLE) / (then + LITTLE))
                 sure = SEEN * (1.0 if one.same else OTHERS) * math.exp(GROWN * abs(more))
                 factor = math.exp(more) * _softly(self.slower / one.slower)
-                steps = one.course.get(self._guide(known), ())
+                steps = one.course.get(self._guide(known), ()) if one.began.get(known, 1) == 1 else ()
                 return Expected(one.took.get(known, 0.0) * factor, min(sure, UNTRIED), True, factor, steps)
         return None if usual is None else Expected(self.slower * usual, self._sure)
 
@@ -435,7 +434,7 @@ class Whole:
 
     def _then(self, name: str, one: Before) -> str:
         """What a piece was called in an earlier run: one that came several times with the how manieth it was."""
-        again = f"{name} ({self._times.get(name, 0) + 1})"
+        again = f"{name} ({self._kept.get(name, 0) + 1})"
         return again if again in one.took else name
 
     def _guide(self, name: str) -> str:
@@ -451,13 +450,20 @@ class Whole:
         found = []
         for name in one.took:
             again = AGAIN.fullmatch(name)
-            if int(again[2]) > self._times.get(again[1], 0) + 1 if again and name not in named else name not in named:
+            if int(again[2]) > self._kept.get(again[1], 0) + 1 if again and name not in named else name not in named:
                 found.append(name)
         return found
 
-    def _idling(self, name: str, alike: tuple[Before, float] | None) -> float:
-        """Seconds after a piece until the next one, by an earlier run."""
-        return 0.0 if alike is None else alike[0].after.get(self._then(name, alike[0]), 0.0)
+    def _often(self, name: str, alike: tuple[Before, float] | None) -> tuple[int, int]:
+        """How often a piece began in an earlier run, and will still begin by that: it may do so again and again."""
+        times = 0 if alike is None else alike[0].began.get(self._then(name, alike[0]), 0)
+        return times, max(times - self.began.get(name, 0), 0)
+
+    def _gap(self, name: str, alike: tuple[Before, float] | None) -> float:
+        """Seconds after a piece until the next one, each time, by an earlier run."""
+        if alike is None:
+            return 0.0
+        return alike[0].after.get(self._then(name, alike[0]), 0.0) / max(self._often(name, alike)[0], 1)
 
     def _longer(self, spent: Sequence[tuple[float, float]], ahead: float) -> float:
         """By which factor what is to come takes longer; less of it, where the machine's share is known by itself."""
@@ -467,9 +473,8 @@ class Whole:
     def _going_on(self, expected: Expected | None, longer: float) -> tuple[float, float] | None:
         """The least and the most that may be left of the piece that goes on.
 
-        Where an earlier run tells, what it took, by how much sooner or later it had come as far; else what its steps
-        say, where they are equal and some are done (after the first of them what is expected, within what that one
-        says), or what a part of it says, else what is expected, at least what a stage inside it says.
+        Where an earlier run tells, what it took, by how much sooner or later it was as far; else what its steps say,
+        where they are equal and some are done, or a part of it, else what is expected, at least what one inside says.
         """
         now = self.now
         if now is None:
@@ -515,12 +520,10 @@ class Whole:
 
     @property
     def between(self) -> tuple[float, float] | None:
-        """The least and the most seconds that may be left of all pieces; None where nothing can be said yet.
+        """The least and the most seconds that may be left of all pieces; None while nobody knows of one to come.
 
-        The piece that goes on takes what its steps say, each to come what it took in an earlier run, else what it
-        usually takes on a machine as slow as this one; all times the factor by which the pieces so far took longer or
-        shorter than that, which weighs the more the less is to come. Nothing is said while one is to come of which
-        nobody knows how long it takes.
+        Each takes what is expected of it, times the factor by which the pieces so far took longer or shorter, which
+        weighs the more the less is to come.
         """
         if not self.usual or Aside.going_on:
             return None
@@ -544,13 +547,15 @@ class Whole:
             told = now.remaining is not None
             spent += [(now.worked + middle, own)] if told else []
         factor = self._longer(spent, to_come)
-        idle = sum(self._idling(name, alike) for name in ahead_of)
-        if now is not None:
-            idle += self._idling(now.what, alike)
-        else:
-            gone = clock() - self._idle
-            idle += max(self._idling(self._last, alike) - gone, 0.0)
-            here = (0.0, 2.0 * gone) if alike is None and gone > SURE else here  # there is work that no plan knows
+        idle = sum(self._gap(name, alike) * self._often(name, alike)[1] for name in {*ahead_of, *over, self._at})
+        for name, (_, found) in zip(over, past, strict=True):
+            times, again = self._often(name, alike)
+            ahead += [replace(found, seconds=found.seconds * again / times)] if found and found.seen and again else []
+        gone = 0.0 if now else clock() - self._idle
+        idle += max(self._gap(self._at, alike) - gone, 0.0)
+        if alike is None and self.untried >= UNTRIED:  # there is work that no plan knows, or that comes again
+            again = any(times > 1 for times in self.began.values())
+            here = here[0], here[1] + 2.0 * (clock() - self._since if again else gone * (gone > SURE))
         least = here[0] + idle / SEEN + factor * sum(one.seconds / one.sure for one in ahead)
         return least, here[1] + idle * SEEN + factor * sum(one.seconds * one.sure for one in ahead)
 

@@ -97,7 +97,7 @@ def test_a_larger_log_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     small = run(clock, (), {"reading": 10.0, "ranking": 5.0}, {"reading": 4.0, "ranking": 15.0})
     usual = run(clock, (), {"reading": 100.0, "ranking": 50.0}, {"reading": 39.0, "ranking": 148.0})
-    odd = Before(small.thought, dict.fromkeys(small.took, 90.0), small.after, {}, same=False)
+    odd = Before(small.thought, dict.fromkeys(small.took, 90.0), small.after, {}, small.began, same=False)
     run(clock, (odd, small), {"reading": 12.0, "ranking": 7.0}, {"reading": 5.0, "ranking": 21.0})
     assert clock.worst()[0] <= 1.5 and clock.said[9][1] == pytest.approx(28, rel=0.15)
     run(clock, (small, usual), {"reading": 120.0, "ranking": 55.0}, {"reading": 48.0, "ranking": 163.0})
@@ -180,6 +180,7 @@ BEFORE = Before(
     took={"reading day-1.csv": 2.0, "ranking": 5.0},
     after={"": 0.1},
     course={"ranking": [(0.5, 2.0), (1.0, 5.0)]},
+    began={"ranking": 1},
     slower=1.2,
 )
 
@@ -230,7 +231,7 @@ def test_what_a_run_leaves_is_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_few_runs_are_kept(kept: Path) -> None:
     for number in range(12):
-        earlier_runs.keep("rank", {"folds": 5}, Before({}, {"a": float(number)}, {}, {}))
+        earlier_runs.keep("rank", {"folds": 5}, Before({}, {"a": float(number)}, {}, {}, {}))
     assert [one.took["a"] for one in earlier_runs.before("rank", {"folds": 5})] == [11.0, 10.0, 9.0, 8.0, 7.0]
     for number in range(130):
         earlier_runs.keep("rank", {"folds": number + 6}, BEFORE)
@@ -238,7 +239,17 @@ def test_a_few_runs_are_kept(kept: Path) -> None:
     assert earlier_runs.before("rank", {"folds": 5}) == ()
 
 
-RUN = {"key": "", "inputs": "", "slower": 1.0, "size": 0, "thought": {}, "took": {"a": 1.0}, "after": {}, "course": {}}
+RUN = {
+    "key": "",
+    "inputs": "",
+    "slower": 1.0,
+    "size": 0,
+    "thought": {},
+    "took": {"a": 1.0},
+    "after": {},
+    "course": {},
+    "began": {},
+}
 SPOILT = [
     {"took": {"a": float("nan")}},
     {"took": {"a": -1.0}},
@@ -258,7 +269,7 @@ def test_a_run_that_makes_no_sense_is_none(spoilt: dict[str, Any], kept: Path) -
     key = {"key": earlier_runs._key("rank", {}), "inputs": earlier_runs._inputs({})}
     kept.parent.mkdir()
     kept.write_text(json.dumps({"layout": earlier_runs.LAYOUT, "runs": [RUN | key | spoilt, RUN | key]}))
-    assert earlier_runs.before("rank", {}) == (Before({}, {"a": 1.0}, {}, {}),)
+    assert earlier_runs.before("rank", {}) == (Before({}, {"a": 1.0}, {}, {}, {}),)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"layout": 99, "runs": []}', b'{"layout": 1, "runs": 3}'])

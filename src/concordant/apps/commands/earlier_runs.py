@@ -46,8 +46,9 @@ def before(command: str, options: Options) -> tuple[Before, ...]:
                 thought = {_said(at, names): _numbers(each, names) for at, each in one["thought"].items()}
                 took, after = _numbers(one["took"], names), _numbers(one["after"], names)
                 course = {_said(at, names): _steps(each) for at, each in one["course"].items()}
+                began = {_said(at, names): int(times) for at, times in one["began"].items()}
                 same, size = one["inputs"] == inputs, max(float(one["size"]), 0.0)
-                found.append(Before(thought, took, after, course, float(one["slower"]), same, size))
+                found.append(Before(thought, took, after, course, began, float(one["slower"]), same, size))
     return tuple(found)
 
 
@@ -64,6 +65,7 @@ def keep(command: str, options: Options, run: Before) -> None:
     one = {"key": _key(command, options), "inputs": _inputs(options), "slower": round(run.slower, 3), "size": run.size}
     one |= {"took": rounded(run.took), "after": rounded(run.after)}
     course = {_unsaid(at, names): [[round(x, 4) for x in step] for step in each] for at, each in run.course.items()}
+    one |= {"began": {_unsaid(at, names): times for at, times in run.began.items()}}
     one |= {"course": course, "thought": {_unsaid(at, names): rounded(each) for at, each in run.thought.items()}}
     kept = [one]
     for other in _kept():
