@@ -142,8 +142,8 @@ def test_replicates_without_a_prior(structure: str) -> None:
 BESIDE = {
     name: (log, {key: value for key, value in options.items() if key not in ("quasi", "level")})
     for name, (log, options) in (VALUED.items() if not why_not() else ())
-    if options.get("ties") != "cumulative" and options.get("prior", 0.01) > 0 and "way" not in log
-    and (({"home", "length"} & {*log} and options.get("covariates") is not False) or options.get("ties") == "davidson")
+    if options.get("prior", 0.01) > 0 and "way" not in log
+    and (({"home", "length"} & {*log} and options.get("covariates") is not False) or "ties" in options)
 }  # fmt: skip
 
 
@@ -160,7 +160,10 @@ def test_replicates_with_coefficients_are_those_of_memory(
     found = of(log, shares, asked, monkeypatch)
     ours = found.ranked(asked)
     alike(ours, theirs)
-    assert notes_of(ours) == notes_of(theirs)
+    often = [{note for note in notes_of(board) if "bootstrap replicates" in note} for board in (ours, theirs)]
+    assert {*notes_of(ours)} - often[0] == {*notes_of(theirs)} - often[1]
+    most = [max((int(note.split()[3]) for note in notes), default=0) for notes in often]
+    assert most[0] == most[1] if shares == 1 else most[0] >= most[1]  # of several shares it is "up to"
 
 
 @pytest.mark.usefixtures("here")
@@ -329,6 +332,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("bradley-terry", at_home(votes(30, 900)), {}),
     ("bradley-terry", at_home(votes(30, 900)), {"ties": "davidson"}),
     ("plackett-luce", votes(30, 900), {"ties": "davidson"}),
+    ("bradley-terry", votes(30, 900), {"ties": "cumulative"}),
     ("borda", lists("orders", 9, 160), {}),
     ("log-odds", votes(30, 900), {}),
     ("cascade", lists("selections", 9, 160), {}),
@@ -363,4 +367,5 @@ def test_what_is_drawn_where(spark: Any) -> None:
         if structure in ("bradley-terry", "plackett-luce"):
             compared = "left" in log
             assert divided_here(one, structure, {**DRAWS, "ties": "davidson"}) == compared
-            assert not divided_here(one, structure, {**DRAWS, "ties": "cumulative"})
+            cumulative = divided_here(one, structure, {**DRAWS, "ties": "cumulative"})
+            assert cumulative == (compared and structure == "bradley-terry")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
+from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.curvature import laplacian, pair_weights
 from concordant.ranking.elimination import far_apart
 from concordant.ranking.multinomial import Atoms, Counts
@@ -107,13 +108,31 @@ class DrawnEdges:
     @classmethod
     def of(cls, batch: Batch, scale: Floats, davidson: bool) -> Self:
         """Of a batch of one graph, each of whose judgments is an atom; ``scale``: what covariates are divided by."""
-        edges, nodes = batch.edges, int(batch.node_start[-1])
-        number = len(edges.holder)
-        z = np.zeros((number, 0)) if edges.covariates is None or not len(scale) else edges.covariates / scale
+        edges = batch.edges
+        z = np.zeros((len(edges.holder), 0))
+        z = z if edges.covariates is None or not len(scale) else edges.covariates / scale
+        return cls._between(batch, edges.winner, edges.loser, z, edges.strength, edges.tie, edges.holder, davidson)
+
+    @classmethod
+    def graded(cls, batch: Batch, scale: Floats, names: tuple[str, ...], seen: Outcomes) -> Self:
+        """The same of comparisons with thresholds: the covariates of these names, then the thresholds between outcomes.
+
+        What keeps thresholds apart is no part of their gradients.
+        """
+        graded = Graded.of(batch, names, seen)
+        edge, winner, loser, mass, z = graded.split
+        columns = [*range(len(names)), *(len(names) + np.flatnonzero(graded.free[0]))]
+        atom = batch.edges.holder[edge]
+        strength, tie = mass / batch.multiplicity[atom], np.zeros(len(edge), bool)
+        return cls._between(batch, winner, loser, z[:, columns] / scale, strength, tie, atom, False)
+
+    @classmethod
+    def _between(cls, batch: Batch, winner: Counts, loser: Counts, *columns: Any) -> Self:
+        number = len(winner)
         rows, signs = np.tile(np.arange(number), 2), np.repeat([1.0, -1.0], number)
-        ends = np.concatenate([edges.winner, edges.loser])
-        incidence = coo_array((signs, (rows, ends)), shape=(number, nodes)).tocsr()
-        return cls(incidence, incidence.T.tocsr(), z, edges.strength, edges.tie, edges.holder, davidson)
+        shape = (number, int(batch.node_start[-1]))
+        incidence = coo_array((signs, (rows, np.concatenate([winner, loser]))), shape=shape).tocsr()
+        return cls(incidence, incidence.T.tocsr(), *columns)
 
     def pulls(self, now: Floats, draws: Counts) -> Floats:
         """The gradients of the log-likelihoods by scores and coefficients, as ``now`` of shape (both, replicates)."""

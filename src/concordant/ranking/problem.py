@@ -52,9 +52,13 @@ class Problem(OnNodes):
     @cached_property
     def apart(self) -> Floats:
         """What the gaps are of the thresholds, shape (gaps, thresholds)."""
-        size = 0 if self.gaps is None else self.gaps.shape[1]
-        found = np.eye(size) - np.eye(size, k=-1)
-        found[:1, :1] = 2.0 if self.tied else 1.0
+        return self.gaps_of(0 if self.gaps is None else self.gaps.shape[1], self.tied)
+
+    @staticmethod
+    def gaps_of(thresholds: int, tied: bool) -> Floats:
+        """The same of so many thresholds, the first of which may be that of ties."""
+        found = np.eye(thresholds) - np.eye(thresholds, k=-1)
+        found[:1, :1] = 2.0 if tied else 1.0
         return found
 
     @property

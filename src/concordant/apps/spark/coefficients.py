@@ -20,7 +20,7 @@ from scipy.sparse import block_array, csr_array, diags_array
 from concordant.apps.spark.clustered import LARGEST
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums
-from concordant.apps.spark.redrawn import Beside
+from concordant.apps.spark.redrawn import Coefficients
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, pairless
 from concordant.apps.spark.structure_sums import declared
@@ -498,33 +498,35 @@ class WithCoefficients(Known):
             return super()._redraws(batch, options, replicates, seed)
         scores, own = self._scores(batch, **options), self._codes(batch)
         prior, lost = float(scores.options["prior"]), self.found[float(scores.options["prior"])][1]
-        if prior == 0 or self.seen is not None or lost.any():
+        if prior == 0 or lost.any():
             raise TooMuch
         curvature, place = self._curvature(batch, scores), np.argsort(own)
-        davidson = "ties" in curvature.extra_name
+        names = curvature.extra_name
+        davidson = "ties" in names
         scale = np.append(self._scale(batch), np.ones(int(davidson)))
-        extra = np.array([scores.coefficients[name][0] for name in curvature.extra_name]) * scale
+        extra = np.array([scores.coefficients[name][0] for name in names]) * scale
         order = np.append(place, len(own) + np.arange(len(extra)))
         by = diags_array(np.append(np.ones(len(own)), 1.0 / scale))
         information = csr_array(by @ csr_array(curvature.hessian)[order][:, order] @ by)
-        point = np.append(scores.value[place], extra)
-        beside = Beside(self.names, scale, davidson, partial(self._alone, batch, prior))
-        found, unlimited, draws = self.again.fitted_beside(point, information, prior, replicates, seed, beside)
+        point, beside = np.append(scores.value[place], extra), Coefficients(self.names, scale, davidson, self.seen)
+        alone = partial(self._alone, batch, prior)
+        found, unlimited, draws = self.again.fitted_beside(point, information, prior, replicates, seed, beside, alone)
         one = np.zeros(1, np.int64)
         return Replicates(found[:, own], one + unlimited, one + draws)
 
     def _scale(self, batch: Batch) -> Floats:
-        """What covariates are divided by."""
-        if not self.names:
+        """What covariates are divided by, and thresholds."""
+        if not self.names and self.seen is None:
             return np.zeros(0)
         one = np.zeros(1, np.int64)
         return np.asarray(scales(batch, self.names, one, self.facts["size"].values[None, :])[0], np.float64)
 
-    def _alone(self, batch: Batch, prior: float, shares: Divided) -> Floats:
+    def _alone(self, batch: Batch, prior: float, shares: Divided, seen: Outcomes | None) -> Floats:
         """The scores of one replicate by itself."""
         tolerance, most = self._limits
         given: dict[str, Any] = {"prior": prior, "ties": self.ties, "tolerance": tolerance, "max_iterations": most}
-        fitted, _ = fitted_beside(shares, shares.sums(facts_of_share), batch, self.names, **given)
+        afresh = Batch.whole(batch.prefs)  # the outcomes of all judgments are kept with the batch
+        fitted, _ = fitted_beside(shares, shares.sums(facts_of_share), afresh, self.names, seen=seen, **given)
         return fitted.value
 
     def _said(self, board: Ranking) -> list[str]:

@@ -227,7 +227,7 @@ def _of_clusters(
     if not coefficients(judged, structure, asked, free=free):
         return None
     names = used(judged.checks.layout.covariate_names, asked) if structure == "bradley-terry" else ()
-    ties = "davidson" if asked.get("ties") == "davidson" else "half"  # any order is half, of two
+    ties = asked["ties"] if asked.get("ties") in TREATED else "half"  # any order is half, of two
     drawn = asked["interval"] == "bootstrap"
     known = OfComparisons.of(shares, member, {**asked, "ties": ties} if drawn else asked, names)
     if known is None:
@@ -334,7 +334,7 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
     ties = asked.get("ties", "half")
     luce = structure == "plackett-luce" and ties == "davidson"  # the same, but that it reads no covariates
     drawn = asked["interval"] == "bootstrap"
-    if drawn and (judged.cluster_columns > 1 or ties == "cumulative"):
+    if drawn and judged.cluster_columns > 1:
         return False
     if drawn and judged.compared and divisible(judged, structure, asked):
         return True

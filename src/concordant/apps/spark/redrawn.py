@@ -23,7 +23,7 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import HeldFrame, Summing, Sums
 from concordant.apps.spark.shares import Listed, Pairs, Share, TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, Union, Work, links_of_share
-from concordant.apps.spark.valued_pairs import Valued
+from concordant.apps.spark.valued_pairs import Valued, outcomes_of_share, seen_outcomes
 from concordant.preferences.counts import MOST
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
@@ -32,7 +32,9 @@ from concordant.preferences.sampling import label_keys
 from concordant.progress import stage
 from concordant.ranking.bootstrap import FALLBACK_PRIOR, without_limits
 from concordant.ranking.chords import DrawnEdges, DrawnLists, DrawnPairs, climbed, inverse_beside, inverse_of
+from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.multinomial import ALONE, Atoms, poisson, said_keys, streams
+from concordant.ranking.problem import Problem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -116,6 +118,25 @@ class _Pulls:
 
 
 @dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Which coefficients stand beside scores: of covariates, then log ν of ties or the thresholds between outcomes."""
+
+    names: tuple[str, ...]
+    """Of the covariates."""
+    scale: Floats
+    """What coefficients are multiplied by."""
+    davidson: bool
+    seen: Outcomes | None = None
+    """The outcomes, where there are thresholds between them."""
+
+    def edges(self, batch: Batch) -> DrawnEdges:
+        """The judgments of a share."""
+        if self.seen is not None:
+            return DrawnEdges.graded(batch, self.scale, self.names, self.seen)
+        return DrawnEdges.of(batch, self.scale[: len(self.names)], self.davidson)
+
+
+@dataclass(frozen=True, eq=False)
 class _PullsBeside:
     """The gradients where coefficients stand beside the scores, both of shape (replicates, items and coefficients)."""
 
@@ -123,13 +144,12 @@ class _PullsBeside:
     items: Labels
     which: Ints
     now: Floats
-    scale: Floats
-    davidson: bool
+    beside: Coefficients
 
     def __call__(self, prefs: Preferences) -> Sums:
         batch, items = Batch.whole(prefs), len(self.items)
         own = np.append(self.items.codes_of(prefs.items.take(batch.item)), np.arange(items, self.now.shape[1]))
-        edges, found = DrawnEdges.of(batch, self.scale, self.davidson), np.zeros(self.now.shape)
+        edges, found = self.beside.edges(batch), np.zeros(self.now.shape)
         for part, draws in self.draw.some(prefs, self.which):
             found[part, own] = edges.pulls(np.ascontiguousarray(self.now[part][:, own].T), draws).T
         return Sums(pulls=found)
@@ -137,15 +157,19 @@ class _PullsBeside:
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """How often each of the replicates holds a tie, a win, and a value of each covariate that is not 0."""
+    """How often each of the replicates holds each outcome (a tie, a win), and a value of each covariate but 0."""
 
     draw: Draw
-    valued: bool
+    beside: Coefficients
 
     def __call__(self, prefs: Preferences) -> Sums:
-        edges = Batch.whole(prefs).edges
+        batch, seen = Batch.whole(prefs), self.beside.seen
+        edges = batch.edges
         there = [edges.tie, ~edges.tie]
-        if self.valued and edges.covariates is not None:
+        if seen is not None:
+            outcome = Graded.of(batch, self.beside.names, seen).outcome
+            there = [outcome == k for k in np.flatnonzero(seen.counts[0] > 0)]
+        if self.beside.names and edges.covariates is not None:
             there += list((edges.covariates != 0).T)
         columns = np.column_stack(there).astype(np.int64)
         found = np.zeros((self.draw.replicates, columns.shape[1]), np.int64)
@@ -160,20 +184,6 @@ class Keeping(Protocol):
     def of(self, prefs: Preferences) -> Share:
         """The share."""
         ...
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Coefficients beside the scores of a fit that is done again."""
-
-    names: tuple[str, ...]
-    """Of the covariates."""
-    scale: Floats
-    """What coefficients are multiplied by."""
-    davidson: bool
-    """Whether the last of them is log ν of ties."""
-    alone: Callable[[Divided], Floats]
-    """The scores of one replicate by itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,41 +356,67 @@ class Again:
         return values, unlimited, number
 
     def fitted_beside(
-        self, point: Floats, information: csr_array, prior: float, replicates: int, seed: int, beside: Beside
+        self,
+        point: Floats,
+        information: csr_array,
+        prior: float,
+        replicates: int,
+        seed: int,
+        beside: Coefficients,
+        alone: Callable[[Divided, Outcomes | None], Floats],
     ) -> tuple[Floats, int, int]:
-        """The same where coefficients stand beside the scores, after them in ``point`` and ``information``."""
+        """The same where coefficients stand beside the scores, after them in ``point`` and ``information``.
+
+        ``alone``: the scores of one replicate by itself, of its outcomes.
+        """
         items = len(self.shares.items)
         if len(point) > NODES or len(point) * replicates > SCORES:
             raise TooMuch
         draw, number = self.draw(replicates, seed)
-        live, valued = np.arange(replicates), len(beside.names) > 0
-        scale = beside.scale[: len(beside.names)]
+        live = np.arange(replicates)
+        thresholds = 0 if beside.seen is None else len(point) - items - len(beside.names)
+        apart = Problem.gaps_of(thresholds, beside.seen is not None and beside.seen.counts[0, 0] > 0)
 
         def keep_on(stay: NDArray[np.bool_]) -> None:
             nonlocal live
             live = live[stay]
 
         def gradient(now: Floats) -> Floats:
-            work = _PullsBeside(draw, self.shares.items, live, now.T, scale, beside.davidson)
-            found = np.array(self.judged(work)["pulls"].T)
+            found = np.array(self.judged(_PullsBeside(draw, self.shares.items, live, now.T, beside))["pulls"].T)
             found[:items] -= prior * now[:items]
+            if thresholds:  # out of order they are nowhere near a maximum
+                gap = apart @ now[-thresholds:]
+                bound = seen[live, :thresholds].T / np.expm1(np.where(gap > 0, gap, np.nan))
+                found[-thresholds:] += apart.T @ bound
             return found
 
         with stage("bootstrap"):
-            seen = self.judged(_Seen(draw, valued))["seen"]
-            there = seen[:, 2:].all(axis=1) & (not beside.davidson or seen[:, :2].all(axis=1))
+            seen = self.judged(_Seen(draw, beside))["seen"]
+            outcomes = seen.shape[1] - len(beside.names)
+            needed = outcomes if beside.davidson or beside.seen is not None else 0
+            there = seen[:, outcomes:].all(axis=1) & seen[:, :needed].all(axis=1)
             values, solved = climbed(point, inverse_beside(information, prior, items), replicates, gradient, keep_on)
         left = np.flatnonzero(~(solved & there)).tolist()
         with stage("replicates by themselves", len(left)) as advance:
             for replicate in left:
-                values[replicate, :items] = beside.alone(self._replica(draw, replicate, Valued(beside.names)))
+                own = None if beside.seen is None else self._outcomes(draw, replicate)
+                shares = self._replica(draw, replicate, Valued(beside.names, own))
+                values[replicate, :items] = alone(shares, own)
                 advance()
-        return values[:, :items], replicates - int(self._bound_together(draw).sum()), number
+        surely = self._bound_together(draw, Valued(beside.names, beside.seen))
+        return values[:, :items], replicates - int(surely.sum()), number
 
-    def _bound_together(self, draw: Draw) -> NDArray[np.bool_]:
-        """In which replicates the wins of shares make every item reachable from every other."""
+    def _outcomes(self, draw: Draw, replicate: int) -> Outcomes:
+        """The outcomes that a replicate holds."""
+        work = Redrawn(draw, self.shares.items, Whole, outcomes_of_share, np.array([replicate]))
+        return seen_outcomes(self.judged(work)[replicate]["outcomes"])
+
+    def _bound_together(self, draw: Draw, keeping: Keeping | None = None) -> NDArray[np.bool_]:
+        """In which replicates the wins of shares surely make every item reachable from every other."""
         found = np.zeros(draw.replicates, bool)
-        for replicate, links in self.each(draw, links_of_share, self._kept, max(1, SCORES // len(self.shares.items))):
+        for replicate, links in self.each(
+            draw, links_of_share, keeping or self._kept, max(1, SCORES // len(self.shares.items))
+        ):
             found[replicate] = bool(links) and not links["strong"].block.any()
         return found
 

@@ -149,10 +149,11 @@ class Valued:
     """What makes shares of the covariates that are used."""
 
     names: tuple[str, ...]
+    seen: Outcomes | None = None
 
     def of(self, prefs: Preferences) -> ValuedPairs:
         """The share of some judgments."""
-        return ValuedPairs.of(prefs, self.names)
+        return ValuedPairs.of(prefs, self.names, self.seen)
 
 
 def _valued(batch: Batch, names: tuple[str, ...]) -> tuple[Graphs, bool]:
