@@ -6,7 +6,8 @@ judgments are clusters, ranked with the intervals that nobody asked for; ``peopl
 ``python -m benchmarks.spark_scale intervals FOLDER ROWS ITEMS [MASTER …]``: such a query by nobody in particular, with
 the intervals that nobody asked for.
 ``python -m benchmarks.spark_scale grades FOLDER ROWS ITEMS [MASTER …]``: the same with three grades and thresholds.
-``python -m benchmarks.spark_scale covariates FOLDER ROWS ITEMS PEOPLE [MASTER …]``: by people, with a covariate.
+``python -m benchmarks.spark_scale covariates FOLDER ROWS ITEMS PEOPLE [MASTER …]``: by people, with a covariate;
+``covariates=bootstrap`` with 40 replicates of a bootstrap, of judgments where PEOPLE is 0.
 ``python -m benchmarks.spark_scale lists FOLDER LISTS ITEMS [MASTER …]``: one query of so many rankings of five items,
 with the intervals that nobody asked for; by another structure than plackett-luce: ``lists=copeland``. ``ties``, or
 ``ties=bradley-terry``: of rankings with ties, which have parameters of their own.
@@ -86,7 +87,9 @@ def one_query(folder: Path, rows: int, items: int, masters: list[str], people: i
     whose += f"-grades-{grades}" if grades else ""
     log = folder / f"one-query-{rows}-{items}{whose}.parquet"
     write_queries(log, rows, 1, items, people=people, length=length, grades=grades)
-    asked = ("rank", "--cluster", "person", "--interval", interval) if people else asked
+    by = ("--cluster", "person") if people else ()
+    drawn = ("--replicates", "40") if interval == "bootstrap" and length else ()
+    asked = ("rank", *by, "--interval", interval, *drawn) if people or drawn else asked
     ranked(log, rows, items, (*asked, "--covariate", "length") if length else asked, folder, masters)
 
 
@@ -392,7 +395,7 @@ if __name__ == "__main__":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         graded = ("rank", "--ties", "cumulative")
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=graded, grades=3)
-    elif sys.argv[1] in ("people", "people=bootstrap", "covariates"):
+    elif sys.argv[1] in ("people", "people=bootstrap", "covariates", "covariates=bootstrap"):
         rows, items, people = (int(float(each)) for each in sys.argv[3:6])
         one_query(
             Path(sys.argv[2]),
@@ -400,7 +403,7 @@ if __name__ == "__main__":
             items,
             sys.argv[6:] or ["duckdb", "local[2]"],
             people,
-            0.5 * (sys.argv[1] == "covariates"),
+            0.5 * sys.argv[1].startswith("covariates"),
             interval=sys.argv[1].partition("=")[2] or "auto",
         )
     elif sys.argv[1].partition("=")[0] in ("lists", "ties", "redrawn"):
