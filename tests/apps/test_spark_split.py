@@ -426,13 +426,12 @@ def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = votes(20, 150)
-    judged = JudgedQueries.of(log, spark, most=20)
+    judged = JudgedQueries.of(votes(20, 2000), spark, most=20)  # of which there is a maximum without a prior
     monkeypatch.setattr(frames, "HERE", 10)
     with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-        cs.rank(judged, "plackett-luce", ties="davidson", interval="bootstrap")
+        cs.rank(judged, "plackett-luce", ties="davidson", prior=0.0, interval="bootstrap")
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
-        cs.rank(judged, ties="davidson", interval="bootstrap")
+        cs.rank(judged, ties="davidson", prior=0.0, interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
     monkeypatch.setattr(clustered, "DIFFERENT", 3)
     for structure in ("plackett-luce", "bradley-terry"):
