@@ -40,7 +40,7 @@ from benchmarks.other_commands import CASES as OTHERS
 WATCHED = """
 import json, sys, time
 import concordant.progress as heard
-import concordant.time_left as reckoned
+import concordant.stages as reckoned
 from concordant.apps.commands import main, progress
 
 reckoned.clock = time.process_time

@@ -44,9 +44,21 @@ WINGS = (
 """Wings from the ground up: a wing imports only wings below it."""
 APART = {("ranking", "io"), ("losses", "io"), ("boards", "io"), ("auditing", "io"), ("io", "losses")}
 """The method does not know where a log lies."""
-BESIDE = ("errors", "memory", "mlflow", "progress", "record", "spark", "time_left", "torch", "__init__", "__main__")
+BESIDE = (
+    "errors",
+    "memory",
+    "mlflow",
+    "progress",
+    "record",
+    "spark",
+    "stages",
+    "time_left",
+    "torch",
+    "__init__",
+    "__main__",
+)
 """What else lies at the top of the package: the ground, the public modules, the entry."""
-GROUND = ("errors", "memory", "progress", "record", "time_left")
+GROUND = ("errors", "memory", "progress", "record", "stages", "time_left")
 ABOVE = {"mlflow": ("apps",), "spark": ("apps",), "torch": ("abstention", "learning"), "__main__": ("apps",)}
 """Public modules beside the wings, and the highest wings they may import."""
 

@@ -25,7 +25,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from concordant.time_left import Cost, Stage, Whole
+from concordant.stages import Stage
+from concordant.time_left import Cost, Whole
 
 __all__ = ["Cost", "Listener", "Stage", "Told", "Whole", "know", "listen", "listener", "stage", "steps"]
 

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from concordant.progress import Listener
+from concordant import stages
+from concordant.stages import SURE, WIDE, Aside, Stage, middle_of
 
 T = TypeVar("T")
-SURE = 0.5
-"""Seconds of a stage before which its speed says nothing."""
-COURSE = 16
-"""How many shares of a piece are kept with the time at which they were done, at most."""
 TRUST = 0.25
 """Which share of what is to come the pieces that are over have to be before their factor counts half."""
 AGAIN = re.compile(r"(.*) \((\d+)\)")
@@ -31,16 +26,6 @@ BEYOND = 0.5
 """What is left of a piece that takes longer than it was thought to, of the seconds beyond these."""
 SLOWER = 2.0
 """By how much a machine may be slower, or faster, than a usual one."""
-TOLD = 0.5
-"""From which share of what is done on it counts what was thought to be the whole."""
-FEW = 6
-"""Steps of which the first one tells how long the others take."""
-SETTING_OUT = 0.8
-"""Seconds of the first step, three quarters of it at most, that may be its setting out (compiled loops are loaded)."""
-WIDE = 2.25
-"""How many times the least, a second added to both, the most may be that the middle is within 1.5 of both."""
-LEAST = 1.0
-"""Seconds that are not told apart from less."""
 UNTRIED = 3.0
 """By which factor the formula of a plan may be wrong."""
 PARTED = 1.2
@@ -50,6 +35,10 @@ SEEN, OTHER, OTHERS, GROWN = 1.15, 0.1, 1.3, 0.3
 more that may be wrong, and by which power of how much more there is to do."""
 FAR = 4.0
 """How much sooner or later than an earlier run one may be as far, at most, that this says anything."""
+NEAR = 0.35
+"""How far what is known of a log may be from that of an earlier run, as a logarithm, that it took about as long."""
+STEADY = 1.1
+"""By which factor steps that are done may be wrong about others."""
 ROUGHLY = 1.25
 """By which factor the speed of the machine may seem to have changed when it has not."""
 MANY = 100
@@ -58,158 +47,6 @@ LITTLE = 0.05
 """Seconds that are little beside what pieces usually take."""
 PART = " > "
 """What stands in a plan between a piece and a part of it."""
-clock = time.monotonic
-"""What time is measured by."""
-
-
-class Aside:
-    """Time that goes to what no plan and no step knows of: loops that are compiled, once on a machine.
-
-    Nothing is said of what is left meanwhile, and no piece of work takes longer by it.
-    """
-
-    going_on = 0
-    """How much of that is being done now, one inside the other."""
-    _since = _spent = 0.0
-
-    @classmethod
-    def begin(cls) -> None:
-        """Such work begins."""
-        cls.going_on += 1
-        if cls.going_on == 1:
-            cls._since = clock()
-
-    @classmethod
-    def end(cls) -> None:
-        """It is over."""
-        cls.going_on -= 1
-        if not cls.going_on:
-            cls._spent += clock() - cls._since
-
-    @classmethod
-    def seconds(cls) -> float:
-        """Seconds that went to it so far."""
-        return cls._spent + (clock() - cls._since if cls.going_on else 0.0)
-
-
-class Stage:
-    """One piece of work that is going on: what is done, how much of it, since when.
-
-    ``stage(k)`` has done k more; ``stage.reach(done, total)`` says where the work is. Both may be called from any
-    thread.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        total: float | None,
-        of: Listener | None,
-        step: float = 1.0,
-        even: bool = True,
-        apart: bool = False,
-    ) -> None:
-        self.what, self.total, self.done = what, None if total is None else float(total), 0.0
-        self.even, self.apart = even, apart
-        self.began, self._aside = clock(), Aside.seconds()
-        self.step = step
-        """How much is done by the step that goes on."""
-        self._of = of
-        self._out = 0.0
-        """Seconds before the first step began."""
-        self._first = self._last = (0.0, 0.0)
-        self._foreseen: tuple[float, float] | None = None
-        self.course: list[tuple[float, float]] = []
-        """Shares that were done, and after how many seconds."""
-        self._totals: list[tuple[float, float]] = []
-        """How much was done when something else was thought to be the whole, and what."""
-
-    def __call__(self, k: float = 1, step: float | None = None) -> None:
-        """Say that ``k`` more are done; ``step``: what the next step does."""
-        if self._of is not None:
-            with self._of.lock:
-                self.done += k
-                self._mark(step)
-            self._of.tell()
-
-    def reach(self, done: float, total: float | None = None) -> None:
-        """Say that ``done`` are done, of ``total`` where that is known now; 0: what was done so far was setting out."""
-        if self._of is not None:
-            if not done:
-                self._out, self._first, self._last, self.course = self.worked, (0.0, 0.0), (0.0, 0.0), []
-            if total is not None and self.total is not None and float(total) != self.total:
-                self._totals.append((float(done), float(total)))
-            self.done, self.total = float(done), self.total if total is None else float(total)
-            self._mark(None)
-            self._of.tell()
-
-    def foresee(self, least: float, most: float) -> None:
-        """Say how many seconds are left at least and at most, where the work itself knows better than its steps."""
-        if self._of is not None:
-            self._foreseen = self.worked + least, self.worked + most
-            self._of.tell()
-
-    def _mark(self, step: float | None) -> None:
-        """Take note of when so much was done."""
-        self.step = (self.done - self._last[0] or self.step) if step is None else step
-        self._last = (self.done, self.worked - self._out)
-        if self.done > 0 and not self._first[0]:
-            self._first = self._last
-        share = self.share
-        if share is not None and share >= (self.course[-1][0] if self.course else 0.0) + 1 / COURSE:
-            self.course.append((share, self.worked))
-
-    @property
-    def last(self) -> tuple[float, float]:
-        """What share was done when it was said last, and after how many seconds."""
-        return self._last[0] / (self.total or math.inf), self._last[1] + self._out
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the stage began."""
-        return clock() - self.began
-
-    @property
-    def worked(self) -> float:
-        """Seconds of them that went to the work itself."""
-        return self.seconds - (Aside.seconds() - self._aside)
-
-    @property
-    def share(self) -> float | None:
-        """What is done of the whole, from 0 to 1; None where the whole is not known."""
-        return min(max(self.done / self.total, 0.0), 1.0) if self.total else None
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds that are left by the speed of the steps that are done; None where that says little or nothing."""
-        return middle_of(None if Aside.going_on else self.span)
-
-    @property
-    def span(self) -> tuple[float, float] | None:
-        """The least and the greatest number of seconds that may be left; None where nothing can be said yet.
-
-        The rest of equal steps goes as those that are done. That is not sure of the first, of which nobody knows how
-        much was spent on setting out.
-        """
-        if self._foreseen is not None:
-            least, most = (max(end - self.worked, 0.0) for end in self._foreseen)
-            return least, most
-        gone = self.worked - self._out
-        (first, then), (last, at) = self._first, self._last if self._last[0] else (self.done, gone)
-        if not self.total or not self.even or last <= 0 or gone < SURE:
-            return None
-        others = last - first
-        steady = first and others >= (1e-9 if self.apart else first) and at > then
-        if not steady and (self.apart or last * FEW < self.total):  # one of many, perhaps with what led up to it
-            return None
-        low = high = (at - then) / others if steady else at / last
-        if not steady and first:
-            low = max(at - SETTING_OUT, 0.25 * at) / last
-        ends = [total for done, total in self._totals if done >= TOLD * self.done]  # what the whole is, moved so far
-        few, many = (max(end(ends, default=self.total), last) - self.done for end in (min, max))
-        least, most = (
-            max(rate * rest - (gone - at), rate * (rest - self.step), 0.0) for rate, rest in ((low, few), (high, many))
-        )
-        return least, most
 
 
 Cost = Callable[[Mapping[str, float]], float]
@@ -230,6 +67,8 @@ class Before:
     """Of pieces with steps, which share of them was done after how many seconds."""
     began: Mapping[str, int]
     """How often each piece began."""
+    known: Mapping[str, float]
+    """How much there was to do, and, by the names of pieces with steps, how many these were."""
     slower: float = 1.0
     """How much longer its machine took than a usual one."""
     same: bool = True
@@ -250,6 +89,10 @@ class Expected:
     """How many times as long as in that."""
     course: Sequence[tuple[float, float]] = ()
     """Which share of its steps was done when, there."""
+    whole: float = 0.0
+    """How many steps these were."""
+    near: bool = True
+    """Whether there was about as much to do."""
 
 
 class Whole:
@@ -269,6 +112,7 @@ class Whole:
         """Seconds between the end of a piece and the next one."""
         self.began: dict[str, int] = {}
         """How often a piece began."""
+        self._steps: dict[str, float] = {}
         self.course: dict[str, list[tuple[float, float]]] = {}
         """Of pieces with steps, which share of them was done when."""
         self.thought: dict[str, dict[str, float]] = {}
@@ -281,7 +125,7 @@ class Whole:
         """Bytes of what is read."""
         self.now: Stage | None = None
         """The piece that goes on."""
-        self._last, self._moment, self._since = "", "", clock()
+        self._last, self._moment, self._since = "", "", stages.clock()
         self._idle = self._since
         self._parts: dict[str, Cost] = {}
         self._part: tuple[Stage, float] | None = None
@@ -328,7 +172,7 @@ class Whole:
         kept = f"{name} ({self._kept[name]})"
         self.took, self.usual = _renamed(self.took, name, kept), _renamed(self.usual, name, kept)
         self.after, self.course = _renamed(self.after, name, kept), _renamed(self.course, name, kept)
-        self.began = _renamed(self.began, name, kept)
+        self.began, self._steps = _renamed(self.began, name, kept), _renamed(self._steps, name, kept)
         self._last = kept if self._last == name else self._last
 
     def begin(self, one: Stage) -> None:
@@ -356,20 +200,24 @@ class Whole:
         if self.now is one:
             self.now, self.took[one.what] = None, self.took.get(one.what, 0.0) + one.worked
             self._inside, self._pace = [], None
-            self._last, self._idle = one.what, clock()
-            self.course |= {one.what: one.course} if one.course else {}
+            self._last, self._idle = one.what, stages.clock()
+            self._keep_steps(one.what, one, 0.0)
         elif one in self._inside:
-            if one is self._inside[0] and one.course and self.now is not None and len(self.course) < MANY:
-                since = one.began - self.now.began
-                self.course[self._name_of(one)] = [(share, since + seconds) for share, seconds in one.course]
+            if one is self._inside[0] and self.now is not None:
+                self._keep_steps(self._name_of(one), one, one.began - self.now.began)
             self._inside.remove(one)
         if self._part is not None and self._part[0] is one:
             usual, self._part = self._part[1], None
             self._pace = one.worked / usual if usual else None
 
+    def _keep_steps(self, name: str, one: Stage, since: float) -> None:
+        """Take note of when its steps were done."""
+        if one.course and len(self.course) < MANY:
+            self.course[name], self._steps[name] = one.shares(since), one.done
+
     def _rest(self) -> None:
         """Take note of how long nothing went on that is a piece."""
-        self.after[self._last] = self.after.get(self._last, 0.0) + clock() - self._idle
+        self.after[self._last] = self.after.get(self._last, 0.0) + stages.clock() - self._idle
 
     def _name_of(self, one: Stage) -> str:
         """The name of a stage in the piece that goes on, of several of one name with the how manieth it is."""
@@ -382,7 +230,8 @@ class Whole:
             self._rest()
         for name in [name for name in self._kept if name in self.took]:
             self._keep(name)
-        return Before(self.thought, self.took, self.after, self.course, self.began, self.slower, True, self.size)
+        known = self.known | self._steps
+        return Before(self.thought, self.took, self.after, self.course, self.began, known, self.slower, True, self.size)
 
     @property
     def pace(self) -> float | None:
@@ -417,8 +266,11 @@ class Whole:
                     more = math.log((usual + LITTLE) / (then + LITTLE))
                 sure = SEEN * (1.0 if one.same else OTHERS) * math.exp(GROWN * abs(more))
                 factor = math.exp(more) * _softly(self.slower / one.slower)
-                steps = one.course.get(self._guide(known), ()) if one.began.get(known, 1) == 1 else ()
-                return Expected(one.took.get(known, 0.0) * factor, min(sure, UNTRIED), True, factor, steps)
+                steps, whole = self._guide(known), one.known.get(self._guide(known), 0.0)
+                course = one.course.get(steps, ()) if one.began.get(known, 1) == 1 else ()
+                near = max(abs(more), self._apart(one)) <= NEAR
+                sure = min(sure, UNTRIED) if near else UNTRIED
+                return Expected(one.took.get(known, 0.0) * factor, sure, True, factor, course, whole, near)
         return None if usual is None else Expected(self.slower * usual, self._sure)
 
     @property
@@ -431,6 +283,11 @@ class Whole:
             if seconds > SURE and (usual := self.usual.get(name)) is not None
         ]
         return max(self.untried, *beyond) if self.untried >= UNTRIED and beyond else self.untried
+
+    def _apart(self, one: Before) -> float:
+        """How far what is known of the log is from what was known of that of an earlier run, at most; a logarithm."""
+        both = [(now, one.known[name]) for name, now in self.known.items() if name in one.known]
+        return max((abs(math.log((max(now, 0.0) + 1.0) / (max(then, 0.0) + 1.0))) for now, then in both), default=0.0)
 
     def _then(self, name: str, one: Before) -> str:
         """What a piece was called in an earlier run: one that came several times with the how manieth it was."""
@@ -480,10 +337,12 @@ class Whole:
         if now is None:
             return 0.0, 0.0
         done, span, pace = self.took.get(now.what, 0.0) + now.worked, now.span, self.pace
+        span = None if span is None else (span[0] / STEADY, span[1] * STEADY)
         if expected is None:
             return span
         rest, sure, usual = longer * expected.seconds, expected.sure, self.usual.get(now.what)
-        if expected.seen:
+        steady = span is not None and middle_of(span) is not None  # on another log steps say more
+        if expected.seen and (expected.near or not steady):
             rest, at = self._as_before(now, expected, longer)
             done -= at
         elif pace is not None and usual:
@@ -491,7 +350,7 @@ class Whole:
         least, most = max(rest / sure - done, 0.0), rest * sure - done
         if done > rest:  # it takes longer than it was thought to, and the less is known of it the longer
             most = max(most, BEYOND * (done - rest), done * ((sure - 1.0) if sure < UNTRIED else UNTRIED))
-        if expected.seen:
+        if expected.seen and (expected.near or not steady):
             return least, max(least, most)
         if span is not None:  # what may be wrong by far narrows down nothing
             trusted = sure < UNTRIED
@@ -503,9 +362,9 @@ class Whole:
 
     def _as_before(self, now: Stage, expected: Expected, longer: float) -> tuple[float, float]:
         """Seconds of the piece that goes on after it was as far as said last, by when an earlier run was; and when."""
-        share, at = now.last
+        share, at = now.last(expected.whole)
         if not now.total and self._inside:
-            share, at = self._inside[0].last
+            share, at = self._inside[0].last(expected.whole)
             at += self._inside[0].began - now.began
         if not expected.course or not 0 < share <= 1:
             return longer * expected.seconds, 0.0
@@ -551,11 +410,11 @@ class Whole:
         for name, (_, found) in zip(over, past, strict=True):
             times, again = self._often(name, alike)
             ahead += [replace(found, seconds=found.seconds * again / times)] if found and found.seen and again else []
-        gone = 0.0 if now else clock() - self._idle
+        gone = 0.0 if now else stages.clock() - self._idle
         idle += max(self._gap(self._at, alike) - gone, 0.0)
         if alike is None and self.untried >= UNTRIED:  # there is work that no plan knows, or that comes again
             again = any(times > 1 for times in self.began.values())
-            here = here[0], here[1] + 2.0 * (clock() - self._since if again else gone * (gone > SURE))
+            here = here[0], here[1] + 2.0 * (stages.clock() - self._since if again else gone * (gone > SURE))
         least = here[0] + idle / SEEN + factor * sum(one.seconds / one.sure for one in ahead)
         return least, here[1] + idle * SEEN + factor * sum(one.seconds * one.sure for one in ahead)
 
@@ -563,17 +422,6 @@ class Whole:
     def remaining(self) -> float | None:
         """Seconds that are left of all pieces; None where what is known is not enough to be right within 1.5."""
         return middle_of(self.between)
-
-
-def middle_of(between: tuple[float, float] | None) -> float | None:
-    """Return what is within a factor of 1.5 of both ends, a second more or less; None where nothing is.
-
-    >>> middle_of((3.0, 8.0)), middle_of((3.0, 9.0))
-    (5.0, None)
-    """
-    if between is None or between[1] + 1.0 > WIDE * (max(between[0], LEAST) + 1.0):
-        return None
-    return math.sqrt((between[0] + 1.0) * (between[1] + 1.0)) - 1.0
 
 
 def _renamed(table: dict[str, T], name: str, other: str) -> dict[str, T]:

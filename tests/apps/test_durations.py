@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import concordant as cc
-from concordant import time_left as progress_of_work
+from concordant import stages as progress_of_work
 from concordant.apps.commands import main, progress
 from concordant.apps.commands.durations import counts_of
 from concordant.apps.commands.plans import HELD_OUT, of_card, once_counted
@@ -26,7 +26,8 @@ from concordant.io.log.formats import Log, locate
 from concordant.progress import listen
 from concordant.ranking import partitioning
 from concordant.ranking.partitioning import Growth
-from concordant.time_left import Stage, Whole
+from concordant.stages import Stage
+from concordant.time_left import Whole
 
 
 def votes(queries: int, items: int, number: int, seed: int = 0, workers: int = 0) -> pa.Table:

@@ -19,13 +19,14 @@ import pyarrow.csv
 import pytest
 
 import concordant as cc
-from concordant import time_left as stages_of_work
+from concordant import stages as stages_of_work
 from concordant.apps.commands import main, progress, saying
 from concordant.apps.commands.bars import line_of, rows_of
 from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.settings import early
 from concordant.progress import know, listen, listener, stage, steps
-from concordant.time_left import Aside, Cost, Stage, Whole
+from concordant.stages import Aside, Stage
+from concordant.time_left import Cost, Whole
 
 QUICK = "from concordant.apps.commands import main, progress as p; p.DELAY, p.BRIEF = {delay}, 0; main()"
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from concordant import time_left
+from concordant import stages
 from concordant.apps.commands import earlier_runs, main, progress
 from concordant.progress import listen, stage, steps
-from concordant.time_left import Before, Cost, Whole, middle_of
+from concordant.stages import middle_of
+from concordant.time_left import Before, Cost, Whole
 
 
 class Clock:
@@ -25,7 +26,7 @@ class Clock:
         self.now = 0.0
         self.said: list[tuple[float, float | None, tuple[float, float] | None]] = []
         self.whole = Whole()
-        monkeypatch.setattr(time_left, "clock", lambda: self.now)
+        monkeypatch.setattr(stages, "clock", lambda: self.now)
 
     def plan(self, before: tuple[Before, ...] = (), **plan: Cost | float) -> Whole:
         self.now, self.said, self.whole = 0.0, [], Whole()
@@ -97,7 +98,7 @@ def test_a_larger_log_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     small = run(clock, (), {"reading": 10.0, "ranking": 5.0}, {"reading": 4.0, "ranking": 15.0})
     usual = run(clock, (), {"reading": 100.0, "ranking": 50.0}, {"reading": 39.0, "ranking": 148.0})
-    odd = Before(small.thought, dict.fromkeys(small.took, 90.0), small.after, {}, small.began, same=False)
+    odd = Before(small.thought, dict.fromkeys(small.took, 90.0), small.after, {}, small.began, {}, same=False)
     run(clock, (odd, small), {"reading": 12.0, "ranking": 7.0}, {"reading": 5.0, "ranking": 21.0})
     assert clock.worst()[0] <= 1.5 and clock.said[9][1] == pytest.approx(28, rel=0.15)
     run(clock, (small, usual), {"reading": 120.0, "ranking": 55.0}, {"reading": 48.0, "ranking": 163.0})
@@ -120,7 +121,7 @@ def test_uneven_steps_go_as_they_went(pace: float, monkeypatch: pytest.MonkeyPat
 
     first = once((), 1.0)
     assert clock.worst()[0] > 1.6
-    assert len(first.course["folds"]) <= time_left.COURSE + 1
+    assert len(first.course["folds"]) <= stages.COURSE + 1
     once((first,), pace)
     late = [(left, clock.now - at) for at, left, _ in clock.said if at >= clock.now / 4]
     said = [(max(left, 1.0), max(true, 1.0)) for left, true in late if left is not None]
@@ -181,6 +182,7 @@ BEFORE = Before(
     after={"": 0.1},
     course={"ranking": [(0.5, 2.0), (1.0, 5.0)]},
     began={"ranking": 1},
+    known={"rows": 2.5e12},
     slower=1.2,
 )
 
@@ -231,7 +233,7 @@ def test_what_a_run_leaves_is_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_few_runs_are_kept(kept: Path) -> None:
     for number in range(12):
-        earlier_runs.keep("rank", {"folds": 5}, Before({}, {"a": float(number)}, {}, {}, {}))
+        earlier_runs.keep("rank", {"folds": 5}, Before({}, {"a": float(number)}, {}, {}, {}, {}))
     assert [one.took["a"] for one in earlier_runs.before("rank", {"folds": 5})] == [11.0, 10.0, 9.0, 8.0, 7.0]
     for number in range(130):
         earlier_runs.keep("rank", {"folds": number + 6}, BEFORE)
@@ -249,10 +251,13 @@ RUN = {
     "after": {},
     "course": {},
     "began": {},
+    "known": {},
 }
 SPOILT = [
     {"took": {"a": float("nan")}},
     {"took": {"a": -1.0}},
+    {"took": {"a": 10**400}},
+    {"took": {"a": 1e300}},
     {"took": {"a": "long"}},
     {"took": []},
     {"slower": 0},
@@ -269,16 +274,33 @@ def test_a_run_that_makes_no_sense_is_none(spoilt: dict[str, Any], kept: Path) -
     key = {"key": earlier_runs._key("rank", {}), "inputs": earlier_runs._inputs({})}
     kept.parent.mkdir()
     kept.write_text(json.dumps({"layout": earlier_runs.LAYOUT, "runs": [RUN | key | spoilt, RUN | key]}))
-    assert earlier_runs.before("rank", {}) == (Before({}, {"a": 1.0}, {}, {}, {}),)
+    assert earlier_runs.before("rank", {}) == (Before({}, {"a": 1.0}, {}, {}, {}, {}),)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"layout": 99, "runs": []}', b'{"layout": 1, "runs": 3}'])
+@pytest.mark.parametrize(
+    "content", [b"", b'{"layout": 99, "runs": []}', b'{"layout": 1, "runs": 3}', b'{"layout": 1, "ru']
+)
 def test_a_file_that_cannot_be_read_is_made_anew(content: bytes, kept: Path) -> None:
     kept.parent.mkdir()
     kept.write_bytes(content)
     assert earlier_runs.before("rank", {}) == ()
     earlier_runs.keep("rank", {}, BEFORE)
     assert len(earlier_runs.before("rank", {})) == 1
+
+
+@pytest.mark.parametrize("content", [b"[]", b"\xff", b"notes of somebody", b'{"a": 1}'])
+def test_a_file_of_something_else_is_left_alone(content: bytes, kept: Path) -> None:
+    kept.parent.mkdir()
+    kept.write_bytes(content)
+    earlier_runs.keep("rank", {}, BEFORE)
+    assert earlier_runs.before("rank", {}) == () and kept.read_bytes() == content
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv(earlier_runs.WHERE, str(tmp_path / "pipe"))
+    earlier_runs.keep("rank", {}, BEFORE)
+    assert earlier_runs.before("rank", {}) == ()
 
 
 def test_a_place_that_cannot_be_written_is_no_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from concordant.ranking import largest as largest_file
 from concordant.ranking.largest import critical
 from concordant.ranking.largest import largest as largest_differences
 from concordant.ranking.structures import structure
-from concordant.time_left import Aside
+from concordant.stages import Aside
 
 FIELDS = ("start", "value", "error", "weight", "drawn", "zero", "exact")
 

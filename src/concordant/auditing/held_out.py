@@ -24,7 +24,7 @@ from concordant.preferences.status import Status
 from concordant.progress import stage
 from concordant.ranking.adjacency import mean_adjacency
 from concordant.ranking.best_orders import best_orders
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]

@@ -45,7 +45,7 @@ from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.progress import stage, steps
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.shown import LEFT, LINES, html_lines, html_table, html_words, in_markdown, markdown_rows
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -44,7 +44,7 @@ from concordant.progress import stage, steps_left
 from concordant.ranking.bradley_terry import bradley_terry
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.standard_errors import wilson
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,7 +16,7 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-from concordant.time_left import Aside
+from concordant.stages import Aside
 
 Function = Callable[..., Any]
 

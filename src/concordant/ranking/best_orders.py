@@ -31,7 +31,7 @@ from concordant.preferences.connectivity import Differences
 from concordant.preferences.graphs import Graphs
 from concordant.preferences.ragged import Ragged
 from concordant.progress import know, stage
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]

@@ -40,7 +40,7 @@ from concordant.kernels.compiled import compiles
 from concordant.preferences.preferences import Comparisons
 from concordant.progress import stage
 from concordant.ranking.problem import davidson_derivatives, davidson_probabilities, win_derivatives, win_probability
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -28,7 +28,7 @@ from concordant.ranking.curvature import Curvature, pair_log_likelihoods, pair_m
 from concordant.ranking.instability import Instability, Kind, Units, instability, whitener
 from concordant.ranking.scores import Scores
 from concordant.ranking.structures import Structure
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

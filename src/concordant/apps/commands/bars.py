@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from concordant.apps.commands.saying import at_the_end, one_line
-from concordant.time_left import Stage
+from concordant.stages import Stage
 
 ROWS = 3
 """Stages that are shown at most."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,10 @@ from concordant.time_left import Before
 WHERE = "CONCORDANT_DURATIONS"
 """The variable that names another file; empty: none."""
 LAYOUT = 1
+BEGINS = b'{"layout": '
+"""How the file begins."""
+LONGEST = 1e9
+"""Seconds beyond which a number makes no sense."""
 OF_ONE, ALL = 5, 100
 """Runs that are kept of one command with the same options, and in all."""
 LARGEST = 1 << 22
@@ -41,21 +44,22 @@ def before(command: str, options: Options) -> tuple[Before, ...]:
     names = dict(_files(options))
     found = []
     for one in _kept():
-        with suppress(KeyError, TypeError, ValueError, AttributeError):
-            if one["key"] == key and 0 < one["slower"] < math.inf:
+        with suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            if one["key"] == key and 0.01 < one["slower"] < 100:
                 thought = {_said(at, names): _numbers(each, names) for at, each in one["thought"].items()}
                 took, after = _numbers(one["took"], names), _numbers(one["after"], names)
                 course = {_said(at, names): _steps(each) for at, each in one["course"].items()}
                 began = {_said(at, names): int(times) for at, times in one["began"].items()}
+                known = _numbers(one["known"], names, 1e30)
                 same, size = one["inputs"] == inputs, max(float(one["size"]), 0.0)
-                found.append(Before(thought, took, after, course, began, float(one["slower"]), same, size))
+                found.append(Before(thought, took, after, course, began, known, float(one["slower"]), same, size))
     return tuple(found)
 
 
 def keep(command: str, options: Options, run: Before) -> None:
     """Keep what a run took."""
     place = _place()
-    if place is None:
+    if place is None or not _ours(place):
         return
     names = dict(_files(options))
 
@@ -65,7 +69,7 @@ def keep(command: str, options: Options, run: Before) -> None:
     one = {"key": _key(command, options), "inputs": _inputs(options), "slower": round(run.slower, 3), "size": run.size}
     one |= {"took": rounded(run.took), "after": rounded(run.after)}
     course = {_unsaid(at, names): [[round(x, 4) for x in step] for step in each] for at, each in run.course.items()}
-    one |= {"began": {_unsaid(at, names): times for at, times in run.began.items()}}
+    one |= {"known": rounded(run.known), "began": {_unsaid(at, names): times for at, times in run.began.items()}}
     one |= {"course": course, "thought": {_unsaid(at, names): rounded(each) for at, each in run.thought.items()}}
     kept = [one]
     for other in _kept():
@@ -94,10 +98,23 @@ def _place() -> Path | None:
     return Path(click.get_app_dir("concordant")) / "durations.json"
 
 
+def _ours(place: Path) -> bool:
+    """Whether a file is not there, is empty, or begins as one of ours: no other is replaced."""
+    try:
+        if not place.exists():
+            return True
+        if not place.is_file():
+            return False
+        with place.open("rb") as file:
+            return file.read(len(BEGINS)) in (b"", BEGINS)
+    except (OSError, ValueError):
+        return False
+
+
 def _kept() -> list[dict[str, Any]]:
     place = _place()
     with suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
-        if place is not None and place.stat().st_size <= LARGEST:
+        if place is not None and place.is_file() and place.stat().st_size <= LARGEST:
             found = json.loads(place.read_bytes())
             if found["layout"] == LAYOUT:
                 return [one for one in found["runs"] if isinstance(one, dict)]
@@ -153,9 +170,9 @@ def _said(piece: str, files: Mapping[str, str]) -> str:
     return piece
 
 
-def _numbers(seconds: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, float]:
+def _numbers(seconds: Mapping[str, Any], files: Mapping[str, str], most: float = LONGEST) -> dict[str, float]:
     found = {_said(name, files): float(value) for name, value in seconds.items()}
-    if not all(0 <= value < math.inf for value in found.values()):
+    if not all(0 <= value <= most for value in found.values()):
         raise ValueError("no durations")
     return found
 

@@ -19,7 +19,8 @@ from concordant.apps.commands.saying import as_json, began, one_line, say
 from concordant.preferences.preferences import Preferences
 from concordant.progress import Listener, listen, stage
 from concordant.record import running
-from concordant.time_left import LEAST, Cost, Stage, Whole
+from concordant.stages import LEAST, Stage
+from concordant.time_left import Cost, Whole
 
 DELAY = 2.0
 """Seconds of a command before which it shows nothing."""

@@ -19,7 +19,7 @@ from concordant.learning.scikit import clone
 from concordant.losses.metrics.judged_lists import as_numbers
 from concordant.preferences.notes import Note
 from concordant.progress import know, stage, steps
-from concordant.time_left import clock
+from concordant.stages import clock
 
 Floats = NDArray[np.float64]
 FOLDS = 3
