@@ -113,6 +113,7 @@ class Whole:
         self.began: dict[str, int] = {}
         """How often a piece began."""
         self._steps: dict[str, float] = {}
+        """How many steps pieces had."""
         self.course: dict[str, list[tuple[float, float]]] = {}
         """Of pieces with steps, which share of them was done when."""
         self.thought: dict[str, dict[str, float]] = {}
@@ -185,14 +186,13 @@ class Whole:
                     self.took[name], self.plan[name], self.usual[name] = 0.0, lambda _: 0.0, 0.0
             self._think()
         elif self.now is not None:
-            cost = self._parts.get(f"{self.now.what}{PART}{one.what}")
+            name = f"{self.now.what}{PART}{one.what}"
+            cost = self._parts.get(name)
             if cost is not None and not any(each.total for each in self._inside):  # of a step, not one of many in it
                 share = self.now.step / self.now.total if self.now.total else 1.0
                 self._part = one, cost(self.known) * share
             if not self._inside:
-                self._kept[f"{self.now.what}{PART}{one.what}"] = (
-                    self._kept.get(f"{self.now.what}{PART}{one.what}", 0) + 1
-                )
+                self._kept[name] = self._kept.get(name, 0) + 1
             self._inside.append(one)
 
     def end(self, one: Stage) -> None:

@@ -203,7 +203,8 @@ def test_runs_are_kept_by_command_and_options(kept: Path) -> None:
     (found,) = earlier_runs.before("rank", tomorrow)
     assert found.took == {"reading day-2.csv": 2.0, "ranking": 5.0} and not found.same
     assert earlier_runs.before("rank", options | {"output": "other.csv"})[0].same
-    for other in ({"folds": 6}, {"query": "topic"}, {"output": "out.parquet"}, {"ties": "davidson"}):
+    others = [{"folds": 6}, {"query": "topic"}, {"output": "out.parquet"}, {"ties": "davidson"}, {"as_of": "30d"}]
+    for other in others:
         assert earlier_runs.before("rank", options | other) == ()
     assert earlier_runs.before("audit", options) == ()
     text = kept.read_text()
@@ -229,6 +230,16 @@ def test_what_a_run_leaves_is_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
     earlier_runs.keep("rank", {}, run)
     (found,) = earlier_runs.before("rank", {})
     assert found.took == pytest.approx(run.took) and found.course.keys() == run.course.keys()
+
+
+@pytest.mark.usefixtures("kept")
+def test_numbers_that_are_written_as_words_tell_runs_apart() -> None:
+    """A prior, a list of ridges and an order are no names of files, nor days."""
+    for name, one, other in (("prior", "0.1", "10.1"), ("ridges", "0.1,1.5", "2,3.5"), ("order", "3", "5")):
+        earlier_runs.keep("fit", {name: one}, BEFORE)
+        assert len(earlier_runs.before("fit", {name: one})) == 1 and not earlier_runs.before("fit", {name: other})
+    earlier_runs.keep("ingest", {"logs": ("a/1.csv", "a/2.csv")}, BEFORE)
+    assert len(earlier_runs.before("ingest", {"logs": ("a/1.csv", "a/2.csv", "a/3.csv")})) == 1
 
 
 def test_a_few_runs_are_kept(kept: Path) -> None:
@@ -261,6 +272,7 @@ SPOILT = [
     {"took": {"a": "long"}},
     {"took": []},
     {"slower": 0},
+    {"size": float("nan")},
     {"slower": "slow"},
     {"course": {"a": [[0.5, 1.0], [0.4, 2.0]]}},
     {"course": {"a": [[0.5, 1.0], [0.6, 0.5]]}},

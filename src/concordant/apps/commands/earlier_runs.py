@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from concordant.apps.commands.saying import one_line
+from concordant.errors import ConcordantError
 from concordant.io.log.disk import in_place_of
 from concordant.time_left import Before
 
@@ -35,6 +36,8 @@ OF_ONE, ALL = 5, 100
 LARGEST = 1 << 22
 OUTPUTS = {"output", "summary", "paths", "statistics", "quiet"}
 """Options that do not say what is read."""
+DATE, NUMBERS = re.compile(r"\d{4}-?\d\d(-?\d\d)?([T ][\d:.]+Z?)?"), re.compile(r"[-+\d.,eE ]+")
+"""What days and times look like, and numbers."""
 Options = Mapping[str, Any]
 
 
@@ -51,7 +54,7 @@ def before(command: str, options: Options) -> tuple[Before, ...]:
                 course = {_said(at, names): _steps(each) for at, each in one["course"].items()}
                 began = {_said(at, names): int(times) for at, times in one["began"].items()}
                 known = _numbers(one["known"], names, 1e30)
-                same, size = one["inputs"] == inputs, max(float(one["size"]), 0.0)
+                same, size = one["inputs"] == inputs, _numbers({"": one["size"]}, {}, 1e30)[""]
                 found.append(Before(thought, took, after, course, began, known, float(one["slower"]), same, size))
     return tuple(found)
 
@@ -75,7 +78,7 @@ def keep(command: str, options: Options, run: Before) -> None:
     for other in _kept():
         alike = sum(each.get("key") == other.get("key") for each in kept)
         kept += [other] if alike < OF_ONE and len(kept) < ALL else []
-    with suppress(Exception):  # what is said to be left is not worth a word of trouble
+    with suppress(OSError, ValueError, ConcordantError):  # what is said to be left is not worth a word of trouble
         place.parent.mkdir(parents=True, exist_ok=True)
         with in_place_of(str(place), WHERE) as temporary:
             temporary.write_text(json.dumps({"layout": LAYOUT, "runs": kept}), encoding="utf-8")
@@ -126,17 +129,17 @@ def _hash(value: Any) -> str:
 
 
 def _key(command: str, options: Options) -> str:
-    """A command and its options; of files what kind they are, and of words no digits: days go by."""
-    files = dict(_files(options))
+    """A command and its options; of files what kind they are, of several that of the first; no dates: days go by."""
 
-    def kind(name: str, value: Any) -> Any:
+    def kind(value: Any) -> Any:
         if isinstance(value, list | tuple):
-            return [kind(name, one) for one in value[:1]] if name in files else [kind(name, one) for one in value]
+            files = [one for one in value if isinstance(one, str) and _is_file(one)]
+            return [kind(one) for one in (files[:1] if files else value)]
         if not isinstance(value, str):
             return value
-        return Path(value).suffix.lower() if _is_file(value) else re.sub(r"\d+", "#", value)
+        return Path(value).suffix.lower() if _is_file(value) else DATE.sub("#", value)
 
-    return _hash([command, sorted((name, kind(name, value)) for name, value in options.items() if name != "quiet")])
+    return _hash([command, sorted((name, kind(value)) for name, value in options.items() if name != "quiet")])
 
 
 def _inputs(options: Options) -> str:
@@ -145,7 +148,8 @@ def _inputs(options: Options) -> str:
 
 
 def _is_file(value: str) -> bool:
-    return "/" in value or "\\" in value or "." in value
+    """Whether a word looks like the name of a file; numbers, alone or in a row, do not."""
+    return any(one in value for one in "/\\.") and not NUMBERS.fullmatch(value)
 
 
 def _files(options: Options) -> Iterator[tuple[str, str]]:
