@@ -338,6 +338,8 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
         return False
     if drawn and judged.compared and divisible(judged, structure, asked):
         return True
+    if drawn and asked.get("prior") == 0:  # coefficients of replicates may have no maximum
+        return False
     if not (luce or structure == "bradley-terry") or not judged.compared:
         return False
     known = DIVISIBLE - {"covariates"} if luce else DIVISIBLE | {"tolerance", "max_iterations"}
