@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
-    from concordant.apps.spark import clustered, frames, ranking, redrawn
+    from concordant.apps.spark import clustered, frames, ranking, redrawn, tied_rankings
     from concordant.apps.spark.divided import Known
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
@@ -142,7 +143,7 @@ def test_replicates_without_a_prior(structure: str) -> None:
 BESIDE = {
     name: (log, {key: value for key, value in options.items() if key not in ("quasi", "level")})
     for name, (log, options) in (VALUED.items() if not why_not() else ())
-    if options.get("prior", 0.01) > 0 and "way" not in log
+    if "way" not in log
     and (({"home", "length"} & {*log} and options.get("covariates") is not False) or "ties" in options)
 }  # fmt: skip
 
@@ -163,7 +164,8 @@ def test_replicates_with_coefficients_are_those_of_memory(
     often = [{note for note in notes_of(board) if "bootstrap replicates" in note} for board in (ours, theirs)]
     assert {*notes_of(ours)} - often[0] == {*notes_of(theirs)} - often[1]
     most = [max((int(note.split()[3]) for note in notes), default=0) for notes in often]
-    assert most[0] == most[1] if shares == 1 else most[0] >= most[1]  # of several shares it is "up to"
+    exact = shares == 1 or asked.get("prior") == 0
+    assert most[0] == most[1] if exact else most[0] >= most[1]  # of several shares it is "up to"
 
 
 @pytest.mark.usefixtures("here")
@@ -174,8 +176,8 @@ def test_a_replicate_without_a_tie_is_fitted_by_itself(monkeypatch: pytest.Monke
     asked = {"ties": "davidson"} | DRAWS
     theirs = cc.rank(cc.read(log, **reading_of(log)), **asked)
     left = []
-    single = redrawn.Again._replica
-    monkeypatch.setattr(redrawn.Again, "_replica", lambda self, *given: left.append(given[1]) or single(self, *given))
+    single = redrawn.Replicated
+    monkeypatch.setattr(redrawn, "Replicated", lambda *given: left.append(given[2]) or single(*given))
     alike(of(log, 3, asked, monkeypatch).ranked(asked), theirs)
     assert 5 < len(left) < 30  # a tie is not drawn in 1/e of all
     log["home"] = [1.0, 0.0] + [0.0] * (len(log["outcome"]) - 2)
@@ -183,6 +185,37 @@ def test_a_replicate_without_a_tie_is_fitted_by_itself(monkeypatch: pytest.Monke
         cc.rank(cc.read(log, **reading_of(log)), **asked)
     with pytest.raises(cc.CannotRank, match="'home' is 0 in every comparison"):
         of(log, 3, asked, monkeypatch).ranked(asked)
+
+
+TIED = [
+    lists("orders", 9, 160, tiers=3, alone=1),
+    lists("orders", 8, 40, tiers=2),  # replicates have fewer kinds of ties
+    peopled(lists("orders", 9, 160, tiers=3), "judgment", 40),
+]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
+@pytest.mark.parametrize("prior", [0.0, 0.01])
+@pytest.mark.parametrize("number", range(len(TIED)))
+def test_replicates_of_rankings_whose_ties_have_parameters_are_those_of_memory(
+    number: int, prior: float, structure: str
+) -> None:
+    """Davidson's of pairs and Davidson–Luce's; of judgments and of clusters; with no more than the replicate has."""
+    log, asked = TIED[number if prior else max(number, 1)], {"ties": "davidson", "prior": prior} | DRAWS
+    whose = ("who",) if "who" in log else ()
+    prefs = cc.read(log, **({"cluster": "who"} if whose else {})).select(["large"])
+    theirs = cc.rank(prefs, structure, **asked)
+    kept: Any = tied_rankings.OfLists if structure == "plackett-luce" else tied_rankings.OfPairs
+    for shares in (1, 6):
+        found, whole = with_judgments(log, shares, kept.kept, ("judgment",), whose)
+        known = kept.of(found, find_structure(structure), asked)
+        known = replace(known, again=Again.of(whole, found))
+        ours = known.ranked(asked)
+        alike(ours, theirs)
+        often = [[str(note) for note in board.notes if "bootstrap replicates" in str(note)] for board in (ours, theirs)]
+        most = [max((int(note.split()[3]) for note in notes), default=0) for notes in often]
+        assert most[0] == most[1] if shares == 1 or prior == 0 else most[0] >= most[1]
 
 
 KINDS = ("comparisons", "weighted", "orders", "choices", "several clicks", "ratings")
@@ -332,6 +365,8 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("bradley-terry", at_home(votes(30, 900)), {}),
     ("bradley-terry", at_home(votes(30, 900)), {"ties": "davidson"}),
     ("plackett-luce", votes(30, 900), {"ties": "davidson"}),
+    ("plackett-luce", lists("orders", 9, 160, tiers=3), {"ties": "davidson"}),
+    ("bradley-terry", peopled(lists("orders", 9, 160, tiers=3), "judgment", 40), {"ties": "davidson"}),
     ("bradley-terry", votes(30, 900), {"ties": "cumulative"}),
     ("borda", lists("orders", 9, 160), {}),
     ("log-odds", votes(30, 900), {}),
@@ -366,6 +401,6 @@ def test_what_is_drawn_where(spark: Any) -> None:
         assert divided_here(one, structure, {**DRAWS, **asked})
         if structure in ("bradley-terry", "plackett-luce"):
             compared = "left" in log
-            assert divided_here(one, structure, {**DRAWS, "ties": "davidson"}) == compared
+            assert divided_here(one, structure, {**DRAWS, "ties": "davidson"}) == (compared or "rank" in log)
             cumulative = divided_here(one, structure, {**DRAWS, "ties": "cumulative"})
             assert cumulative == (compared and structure == "bradley-terry")

@@ -27,6 +27,7 @@ from concordant.ranking.multinomial import Atoms, Counts
 from concordant.ranking.plackett_luce import luce_terms
 from concordant.ranking.problem import davidson_derivatives, win_derivatives
 from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.tied_terms import Sizes, TiedTerms
 
 Floats = NDArray[np.float64]
 STEPS = 40
@@ -179,6 +180,29 @@ class DrawnLists:
         score = np.ascontiguousarray(now.T)
         pulls(lists.start, lists.node, self.ends, self.end_start, self.atom, self.times, draws, score, out)
         return out.T
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnTies:
+    """The rankings of one graph whose ties are outcomes, and the atoms by which they are drawn."""
+
+    terms: TiedTerms
+    atom: Counts
+    once: Floats
+    """What a list weighs for each time that its atom is drawn."""
+
+    @classmethod
+    def of(cls, batch: Batch, sizes: Sizes) -> Self:
+        """Of a batch of one graph, each of whose judgments is an atom; ``sizes``: of all ties that count."""
+        lists = Rankings.of(batch)
+        return cls(TiedTerms(lists, sizes), lists.holder, lists.weight / batch.multiplicity[lists.holder])
+
+    def pulls(self, now: Floats, draws: Counts) -> Floats:
+        """The gradients of the log-likelihoods by scores and log δ, as ``now`` of shape (both, replicates)."""
+        found = np.zeros(now.shape)
+        for place, often in enumerate(draws):
+            found[:, place] = self.terms.weighted(self.once * often[self.atom]).at(now[:, place]).gradient()
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,28 +406,28 @@ class _Past:
 def inverse_of(information: csr_array, prior: float) -> Floats:
     """(H + λ)⁻¹ on scores that sum to zero in each component; NaN where weights lie too far apart for it."""
     upper = triu(information, 1).tocoo()
-    hessian = information.toarray()
-    nodes = len(hessian)
+    nodes = information.shape[0]
     if far_apart(upper.row, upper.col, -upper.data, prior, nodes):
         return np.full((nodes, nodes), np.nan)
-    _, part = connected_components(hessian < 0, directed=False)
-    same = part[:, None] == part[None, :]
-    mean = np.bincount(part, np.diagonal(hessian)) / np.bincount(part)
-    hessian += np.where(same, (np.where(mean > 0, mean, 1.0) / np.bincount(part))[part][:, None], 0.0)
-    hessian[np.diag_indices(nodes)] += prior
-    try:
-        inverse = np.linalg.inv(hessian)
-    except np.linalg.LinAlgError:
-        return np.full((nodes, nodes), np.nan)
+    inverse, same = _inverse(information.toarray(), prior, nodes)
     inverse -= (same @ inverse) / same.sum(axis=1)[:, None]
     return np.asarray(inverse)
 
 
 def inverse_beside(information: csr_array, prior: float, nodes: int) -> Floats:
-    """The same of scores and the coefficients after them, which have no prior."""
-    hessian = information.toarray()
-    hessian[np.arange(nodes), np.arange(nodes)] += prior
+    """The same of scores and the coefficients after them, which have no prior, up to a shift of each component."""
+    return _inverse(information.toarray(), prior, nodes)[0]
+
+
+def _inverse(hessian: Floats, prior: float, nodes: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """The inverse, shifts of components being held, and which scores are of one component."""
+    scored = hessian[:nodes, :nodes]
+    _, part = connected_components(scored < 0, directed=False)
+    same: NDArray[np.bool_] = part[:, None] == part[None, :]
+    mean = np.bincount(part, np.diagonal(scored)) / np.bincount(part)
+    scored += np.where(same, (np.where(mean > 0, mean, 1.0) / np.bincount(part))[part][:, None], 0.0)
+    scored[np.diag_indices(nodes)] += prior
     try:
-        return np.asarray(np.linalg.inv(hessian))
+        return np.asarray(np.linalg.inv(hessian)), same
     except np.linalg.LinAlgError:
-        return np.full(hessian.shape, np.nan)
+        return np.full(hessian.shape, np.nan), same

@@ -8,7 +8,8 @@ sets are elementary symmetric polynomials (``kernels.tied_choices``). All of it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -117,6 +118,12 @@ class TiedTerms:
     def take(self, rows: Places) -> TiedTerms:
         """Return the terms of some of the lists, with the parameters of all."""
         return TiedTerms(self.lists.take(rows), self.sizes)
+
+    def weighted(self, weight: Floats) -> TiedTerms:
+        """Return the terms of the same lists as they are held so often."""
+        found = copy(self)
+        found.lists = replace(self.lists, weight=weight)
+        return found
 
     def at(self, point: Floats) -> TiedPosition:
         """Evaluate at scores of the nodes and, behind them, the log δ."""

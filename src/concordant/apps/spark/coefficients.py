@@ -20,8 +20,8 @@ from scipy.sparse import block_array, csr_array, diags_array
 from concordant.apps.spark.clustered import LARGEST
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.learning_held import Sums
-from concordant.apps.spark.redrawn import Coefficients
-from concordant.apps.spark.shares import TooMuch
+from concordant.apps.spark.redrawn import Coefficients, Keeping, Replicated
+from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, pairless
 from concordant.apps.spark.structure_sums import declared
 from concordant.apps.spark.valued_pairs import (
@@ -30,6 +30,7 @@ from concordant.apps.spark.valued_pairs import (
     Point,
     Rises,
     Times,
+    Valued,
     Valuing,
     Within,
     facts_of_share,
@@ -497,9 +498,7 @@ class WithCoefficients(Known):
         if self.again is None or (not self.names and self.ties == "half") or not len(batch):
             return super()._redraws(batch, options, replicates, seed)
         scores, own = self._scores(batch, **options), self._codes(batch)
-        prior, lost = float(scores.options["prior"]), self.found[float(scores.options["prior"])][1]
-        if prior == 0 or lost.any():
-            raise TooMuch
+        prior = float(scores.options["prior"])
         curvature, place = self._curvature(batch, scores), np.argsort(own)
         names = curvature.extra_name
         davidson = "ties" in names
@@ -509,8 +508,9 @@ class WithCoefficients(Known):
         by = diags_array(np.append(np.ones(len(own)), 1.0 / scale))
         information = csr_array(by @ csr_array(curvature.hessian)[order][:, order] @ by)
         point, beside = np.append(scores.value[place], extra), Coefficients(self.names, scale, davidson, self.seen)
-        alone = partial(self._alone, batch, prior)
-        found, unlimited, draws = self.again.fitted_beside(point, information, prior, replicates, seed, beside, alone)
+        fit = partial(self._alone, batch)
+        given = point, information, prior, replicates, seed, beside, self._kept, fit
+        found, unlimited, draws = self.again.fitted_beside(*given)
         one = np.zeros(1, np.int64)
         return Replicates(found[:, own], one + unlimited, one + draws)
 
@@ -521,9 +521,18 @@ class WithCoefficients(Known):
         one = np.zeros(1, np.int64)
         return np.asarray(scales(batch, self.names, one, self.facts["size"].values[None, :])[0], np.float64)
 
-    def _alone(self, batch: Batch, prior: float, shares: Divided, seen: Outcomes | None) -> Floats:
+    @property
+    def _kept(self) -> Keeping:
+        """What makes the shares of a replicate."""
+        return Valued(self.names, self.seen)
+
+    def _alone(self, batch: Batch, replicate: Replicated, prior: float) -> Floats:
         """The scores of one replicate by itself."""
-        tolerance, most = self._limits
+        kept, seen = self._kept, None
+        if self.seen is not None:
+            seen = seen_outcomes(replicate.sums(Whole, outcomes_of_share)["outcomes"])
+            kept = Valued(self.names, seen)
+        shares, (tolerance, most) = replicate.shares(kept), self._limits
         given: dict[str, Any] = {"prior": prior, "ties": self.ties, "tolerance": tolerance, "max_iterations": most}
         afresh = Batch.whole(batch.prefs)  # the outcomes of all judgments are kept with the batch
         fitted, _ = fitted_beside(shares, shares.sums(facts_of_share), afresh, self.names, seen=seen, **given)

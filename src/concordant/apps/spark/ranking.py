@@ -338,8 +338,6 @@ def coefficients(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]
         return False
     if drawn and judged.compared and divisible(judged, structure, asked):
         return True
-    if drawn and asked.get("prior") == 0:  # coefficients of replicates may have no maximum
-        return False
     if not (luce or structure == "bradley-terry") or not judged.compared:
         return False
     known = DIVISIBLE - {"covariates"} if luce else DIVISIBLE | {"tolerance", "max_iterations"}
@@ -374,7 +372,6 @@ def _divided(
         if shares is None:
             return None
         known = Known(shares, find_structure(structure), given)
-        whole = None
         try:
             if interval == "bootstrap" and (whole := as_judged(judged, label)) is not None:
                 known = replace(known, again=Again.of(whole, shares, lists=structure == "plackett-luce"))
@@ -390,8 +387,6 @@ def _divided(
             return None
         finally:
             known.forget()
-            if whole is not None:
-                whole.forget()
     notes = [*map(str, board.notes), *allowed, f"{shares.said}; whether the model fits was not looked at"]
     return _beside(board, [*notes, *_left_out(board, asked, shares)])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Protocol
 
@@ -23,21 +23,33 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import HeldFrame, Summing, Sums
 from concordant.apps.spark.shares import Listed, Pairs, Share, TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, Union, Work, links_of_share
-from concordant.apps.spark.valued_pairs import Valued, outcomes_of_share, seen_outcomes
+from concordant.apps.spark.valued_pairs import Largest
 from concordant.preferences.counts import MOST
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences, keep
+from concordant.preferences.ragged import Ragged
 from concordant.preferences.sampling import label_keys
 from concordant.progress import stage
 from concordant.ranking.bootstrap import FALLBACK_PRIOR, without_limits
-from concordant.ranking.chords import DrawnEdges, DrawnLists, DrawnPairs, climbed, inverse_beside, inverse_of
+from concordant.ranking.chords import (
+    DrawnEdges,
+    DrawnLists,
+    DrawnPairs,
+    DrawnTies,
+    climbed,
+    inverse_beside,
+    inverse_of,
+)
 from concordant.ranking.cumulative import Graded, Outcomes
 from concordant.ranking.multinomial import ALONE, Atoms, poisson, said_keys, streams
 from concordant.ranking.problem import Problem
+from concordant.ranking.ranked_lists import Rankings
+from concordant.ranking.tied_terms import Sizes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 AT_ONCE = 1 << 22
 """Judgments in replicates that a task draws at a time."""
 PASS = 50
@@ -117,6 +129,34 @@ class _Pulls:
         return Sums(pulls=found)
 
 
+class Drawn(Protocol):
+    """Judgments of a share, and the gradients of the replicates that draw from them."""
+
+    def pulls(self, now: Floats, draws: Ints) -> Floats:
+        """The gradients by scores and coefficients, as ``now`` of shape (both, replicates)."""
+        ...
+
+
+class Beside(Protocol):
+    """What stands beside the scores of a likelihood."""
+
+    def of(self, batch: Batch) -> Drawn:
+        """The judgments of a share."""
+        ...
+
+    def seen(self, batch: Batch, draw: Draw) -> Sums:
+        """What each replicate holds of outcomes."""
+        ...
+
+    def there(self, seen: Sums) -> Flags:
+        """Which replicates have the same coefficients as all judgments."""
+        ...
+
+    def push(self, now: Floats, seen: Sums, live: Ints) -> Floats | float:
+        """What else there is of the gradients by coefficients, of shape (these, replicates), some of all."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Coefficients:
     """Which coefficients stand beside scores: of covariates, then log ν of ties or the thresholds between outcomes."""
@@ -126,14 +166,81 @@ class Coefficients:
     scale: Floats
     """What coefficients are multiplied by."""
     davidson: bool
-    seen: Outcomes | None = None
+    outcomes: Outcomes | None = None
     """The outcomes, where there are thresholds between them."""
 
-    def edges(self, batch: Batch) -> DrawnEdges:
+    def of(self, batch: Batch) -> DrawnEdges:
         """The judgments of a share."""
-        if self.seen is not None:
-            return DrawnEdges.graded(batch, self.scale, self.names, self.seen)
+        if self.outcomes is not None:
+            return DrawnEdges.graded(batch, self.scale, self.names, self.outcomes)
         return DrawnEdges.of(batch, self.scale[: len(self.names)], self.davidson)
+
+    def seen(self, batch: Batch, draw: Draw) -> Sums:
+        """How often each of the replicates holds each outcome (a tie, a win), and a value of each covariate but 0."""
+        edges = batch.edges
+        there = [edges.tie, ~edges.tie]
+        if self.outcomes is not None:
+            outcome = Graded.of(batch, self.names, self.outcomes).outcome
+            there = [outcome == k for k in np.flatnonzero(self.outcomes.counts[0] > 0)]
+        values = [] if edges.covariates is None or not self.names else list((edges.covariates != 0).T)
+        columns = np.column_stack([*there, *values]).astype(np.int64)
+        each = (Ragged.of_sizes(np.bincount(edges.holder, minlength=batch.prefs.distinct)), np.argsort(edges.holder))
+        found = np.zeros((draw.replicates, columns.shape[1]), np.int64)
+        held = np.column_stack([each[0].sums(column[each[1]]) for column in columns.T])
+        for part, draws in draw.some(batch.prefs, np.arange(draw.replicates)):
+            found[part] = draws @ held
+        return Sums(outcomes=found[:, : len(there)], values=found[:, len(there) :])
+
+    def there(self, seen: Sums) -> Flags:
+        """Which replicates have all outcomes, and values of all covariates."""
+        found: Flags = seen["values"].all(axis=1)
+        return found & seen["outcomes"].all(axis=1) if self.davidson or self.outcomes is not None else found
+
+    def push(self, now: Floats, seen: Sums, live: Ints) -> Floats | float:
+        """What keeps thresholds apart: out of order they are nowhere near a maximum."""
+        if self.outcomes is None or not (number := len(now) - len(self.names)):
+            return 0.0
+        apart = Problem.gaps_of(number, bool(self.outcomes.counts[0, 0] > 0))
+        gap, found = apart @ now[-number:], np.zeros(now.shape)
+        bound = seen["outcomes"][live, :number].T / np.expm1(np.where(gap > 0, gap, np.nan))
+        found[-number:] = apart.T @ bound
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The log δ of ties of so many items that stand beside Plackett–Luce's scores of rankings."""
+
+    sizes: Sizes
+
+    def of(self, batch: Batch) -> DrawnTies:
+        """The rankings of a share."""
+        return DrawnTies.of(batch, self.sizes)
+
+    def seen(self, batch: Batch, draw: Draw) -> Sums:
+        """The most items that were left in each of the replicates where so many were placed together."""
+        lists, order = Rankings.of(batch), self.sizes.order
+        first = lists.tier_first
+        left, place = lists.groups.spread(lists.start[1:])[first] - first, np.searchsorted(order, lists.tier_size)
+        holder = lists.holder[lists.row[first]]
+        found = np.zeros((draw.replicates, len(order)))
+        for part, draws in draw.some(batch.prefs, np.arange(draw.replicates)):
+            for row, often in zip(found[part], draws, strict=True):
+                there = often[holder] > 0
+                np.maximum.at(row, place[there], left[there])
+        return Sums(reach=Largest(found))
+
+    def there(self, seen: Sums) -> Flags:
+        """In which replicates the same log δ are to be found."""
+        found = []
+        for reach in seen["reach"].values.astype(np.int64):
+            sizes = Sizes.reaching(self.sizes.groups, self.sizes.order, reach)
+            found.append(bool(reach[1:].all()) and np.array_equal(sizes.parameter, self.sizes.parameter))
+        return np.array(found, bool)
+
+    def push(self, now: Floats, seen: Sums, live: Ints) -> Floats | float:
+        """Nothing."""
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,38 +251,26 @@ class _PullsBeside:
     items: Labels
     which: Ints
     now: Floats
-    beside: Coefficients
+    beside: Beside
 
     def __call__(self, prefs: Preferences) -> Sums:
         batch, items = Batch.whole(prefs), len(self.items)
         own = np.append(self.items.codes_of(prefs.items.take(batch.item)), np.arange(items, self.now.shape[1]))
-        edges, found = self.beside.edges(batch), np.zeros(self.now.shape)
+        drawn, found = self.beside.of(batch), np.zeros(self.now.shape)
         for part, draws in self.draw.some(prefs, self.which):
-            found[part, own] = edges.pulls(np.ascontiguousarray(self.now[part][:, own].T), draws).T
+            found[part, own] = drawn.pulls(np.ascontiguousarray(self.now[part][:, own].T), draws).T
         return Sums(pulls=found)
 
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """How often each of the replicates holds each outcome (a tie, a win), and a value of each covariate but 0."""
+    """What each replicate holds of outcomes."""
 
     draw: Draw
-    beside: Coefficients
+    beside: Beside
 
     def __call__(self, prefs: Preferences) -> Sums:
-        batch, seen = Batch.whole(prefs), self.beside.seen
-        edges = batch.edges
-        there = [edges.tie, ~edges.tie]
-        if seen is not None:
-            outcome = Graded.of(batch, self.beside.names, seen).outcome
-            there = [outcome == k for k in np.flatnonzero(seen.counts[0] > 0)]
-        if self.beside.names and edges.covariates is not None:
-            there += list((edges.covariates != 0).T)
-        columns = np.column_stack(there).astype(np.int64)
-        found = np.zeros((self.draw.replicates, columns.shape[1]), np.int64)
-        for part, draws in self.draw.some(prefs, np.arange(self.draw.replicates)):
-            found[part] = draws[:, edges.holder] @ columns
-        return Sums(seen=found)
+        return self.beside.seen(Batch.whole(prefs), self.draw)
 
 
 class Keeping(Protocol):
@@ -268,6 +363,10 @@ class Kept(Protocol):
         """Do a piece of work on every share and add up."""
         ...
 
+    def forget(self) -> None:
+        """Free what is kept."""
+        ...
+
 
 def exchanged(frame: DataFrame, shares: int) -> HeldFrame:
     """So many shares of which one has all judgments that say the same."""
@@ -282,14 +381,15 @@ class Again:
     shares: Divided
     """The query as its scores are found of it."""
     clustered: bool
+    whole: Kept
     lists: bool = False
     """Whether the likelihood is that of whole lists."""
 
     @classmethod
     def of(cls, whole: Kept, shares: Divided, *, lists: bool = False) -> Again:
-        """Of shares that have kept their judgments; to be freed by ``forget``."""
+        """Of shares that have kept their judgments; to be freed, these too, by ``forget``."""
         clustered = bool(whole.columns)
-        return cls(whole if clustered else exchanged(whole.frame, whole.shares), shares, clustered, lists)
+        return cls(whole if clustered else exchanged(whole.frame, whole.shares), shares, clustered, whole, lists)
 
     def judged(self, work: PreferenceWork) -> Sums:
         """Do work on the judgments of each share and add up."""
@@ -297,6 +397,7 @@ class Again:
 
     def forget(self) -> None:
         """Free what is kept."""
+        self.whole.forget()
         if isinstance(self.held, HeldFrame):
             self.held.forget()
 
@@ -362,61 +463,54 @@ class Again:
         prior: float,
         replicates: int,
         seed: int,
-        beside: Coefficients,
-        alone: Callable[[Divided, Outcomes | None], Floats],
+        beside: Beside,
+        kept: Keeping,
+        alone: Callable[[Replicated, float], Floats],
     ) -> tuple[Floats, int, int]:
         """The same where coefficients stand beside the scores, after them in ``point`` and ``information``.
 
-        ``alone``: the scores of one replicate by itself, of its outcomes.
+        ``kept`` makes the shares that say what connects items, ``alone`` finds the scores of one replicate by itself,
+        at a prior.
         """
         items = len(self.shares.items)
         if len(point) > NODES or len(point) * replicates > SCORES:
             raise TooMuch
         draw, number = self.draw(replicates, seed)
         live = np.arange(replicates)
-        thresholds = 0 if beside.seen is None else len(point) - items - len(beside.names)
-        apart = Problem.gaps_of(thresholds, beside.seen is not None and beside.seen.counts[0, 0] > 0)
 
-        def keep_on(stay: NDArray[np.bool_]) -> None:
+        def keep_on(stay: Flags) -> None:
             nonlocal live
             live = live[stay]
 
         def gradient(now: Floats) -> Floats:
             found = np.array(self.judged(_PullsBeside(draw, self.shares.items, live, now.T, beside))["pulls"].T)
             found[:items] -= prior * now[:items]
-            if thresholds:  # out of order they are nowhere near a maximum
-                gap = apart @ now[-thresholds:]
-                bound = seen[live, :thresholds].T / np.expm1(np.where(gap > 0, gap, np.nan))
-                found[-thresholds:] += apart.T @ bound
+            found[items:] += beside.push(now[items:], seen, live)
             return found
 
         with stage("bootstrap"):
-            seen = self.judged(_Seen(draw, beside))["seen"]
-            outcomes = seen.shape[1] - len(beside.names)
-            needed = outcomes if beside.davidson or beside.seen is not None else 0
-            there = seen[:, outcomes:].all(axis=1) & seen[:, :needed].all(axis=1)
+            seen = self.judged(_Seen(draw, beside))
             values, solved = climbed(point, inverse_beside(information, prior, items), replicates, gradient, keep_on)
-        left = np.flatnonzero(~(solved & there)).tolist()
+        surely, values = self._bound_together(draw, kept), values[:, :items]
+        solved &= beside.there(seen) & (surely if prior == 0 else True)
+        left, unlimited = np.flatnonzero(~solved).tolist(), int(replicates - surely.sum())
         with stage("replicates by themselves", len(left)) as advance:
             for replicate in left:
-                own = None if beside.seen is None else self._outcomes(draw, replicate)
-                shares = self._replica(draw, replicate, Valued(beside.names, own))
-                values[replicate, :items] = alone(shares, own)
+                found = Replicated(self, draw, replicate)
+                links = found.shares(kept).links if prior == 0 and not surely[replicate] else None
+                endless = links is not None and bool((links.separated | (links.component > 0)).any())
+                values[replicate] = alone(found, FALLBACK_PRIOR if endless else prior)
+                if links is not None:
+                    unlimited -= not endless
+                    values[replicate] = without_limits(values[replicate], np.array([0, items]), links)
                 advance()
-        surely = self._bound_together(draw, Valued(beside.names, beside.seen))
-        return values[:, :items], replicates - int(surely.sum()), number
-
-    def _outcomes(self, draw: Draw, replicate: int) -> Outcomes:
-        """The outcomes that a replicate holds."""
-        work = Redrawn(draw, self.shares.items, Whole, outcomes_of_share, np.array([replicate]))
-        return seen_outcomes(self.judged(work)[replicate]["outcomes"])
+        return values, unlimited, number
 
     def _bound_together(self, draw: Draw, keeping: Keeping | None = None) -> NDArray[np.bool_]:
         """In which replicates the wins of shares surely make every item reachable from every other."""
         found = np.zeros(draw.replicates, bool)
-        for replicate, links in self.each(
-            draw, links_of_share, keeping or self._kept, max(1, SCORES // len(self.shares.items))
-        ):
+        kept, step = keeping or self._kept, max(1, SCORES // len(self.shares.items))
+        for replicate, links in self.each(draw, links_of_share, kept, step):
             found[replicate] = bool(links) and not links["strong"].block.any()
         return found
 
@@ -426,7 +520,7 @@ class Again:
 
     def _one(self, draw: Draw, replicate: int, prior: float) -> tuple[Floats, bool]:
         """The scores of one replicate by itself, and whether some have no limit."""
-        shares = self._replica(draw, replicate)
+        shares = Replicated(self, draw, replicate).shares(self._kept)
         links = shares.links
         endless = bool((links.separated | (links.component > 0)).any())
         if prior > 0 or not endless:
@@ -434,15 +528,26 @@ class Again:
         value = shares.fitted(prior=FALLBACK_PRIOR).score
         return without_limits(value, np.array([0, len(value)]), links), endless
 
-    def _replica(self, draw: Draw, replicate: int, keeping: Keeping | None = None) -> Replica:
-        shares, which, kept = self.shares, np.array([replicate]), keeping or self._kept
 
-        def judged(work: Work) -> Sums:
-            one: Sums = self.judged(Redrawn(draw, shares.items, kept, work, which))[replicate]
-            return one
+@dataclass(frozen=True, eq=False)
+class Replicated:
+    """One replicate by itself."""
 
-        found = Replica(shares.frame, shares.shares, shares.tasks, by=shares.by, judged=judged)
-        found.query, found.items, found.judgments = shares.query, shares.items, shares.judgments
+    again: Again
+    draw: Draw
+    number: int
+
+    def sums(self, kept: Keeping, work: Work) -> Sums:
+        """Do work on the shares that are made of its judgments, and add up."""
+        again, which = self.again, np.array([self.number])
+        found: Sums = again.judged(Redrawn(self.draw, again.shares.items, kept, work, which))[self.number]
+        return found
+
+    def shares(self, kept: Keeping) -> Replica:
+        """Its judgments as the shares of a query, and what connects the items."""
+        whole = self.again.shares
+        found = Replica(whole.frame, whole.shares, whole.tasks, by=whole.by, judged=partial(self.sums, kept))
+        found.query, found.items, found.judgments = whole.query, whole.items, whole.judgments
         found.link()
         return found
 

@@ -265,15 +265,8 @@ def ranked(
     with _shares(judged, label, structure, options_of_rank(asked)) as (shares, how):
         if shares is None:
             return None
-        member, whole = (
-            find_structure(structure),
-            as_judged(judged, label) if asked["interval"] == "bootstrap" else None,
-        )
-        try:
-            return of_shares(shares, how, member, asked, judged.kind, whole)
-        finally:
-            if whole is not None:
-                whole.forget()
+        whole = as_judged(judged, label) if asked["interval"] == "bootstrap" else None
+        return of_shares(shares, how, find_structure(structure), asked, judged.kind, whole)
 
 
 def scored(

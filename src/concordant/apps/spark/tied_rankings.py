@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from concordant.apps.spark.coefficients import JointSystem, WithCoefficients
 from concordant.apps.spark.divided import Known, nowhere
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums
+from concordant.apps.spark.redrawn import Again, Levels, Replicated, as_judged
 from concordant.apps.spark.shares import BETWEEN, Cells, Crossing, Listed, ListedPairs, Pairs, Share, TooMuch, among
 from concordant.apps.spark.splitting import DIVISIBLE, Divided, Information, alike, pairless
 from concordant.apps.spark.valued_pairs import Beside, Largest, Point, ValuedPairs, facts_of_share
@@ -31,6 +33,7 @@ from concordant.progress import stage
 from concordant.ranking.covariance import CROSSED, Meat
 from concordant.ranking.curvature import Curvature
 from concordant.ranking.elimination import FAR
+from concordant.ranking.multinomial import Replicates
 from concordant.ranking.newton import fit_system
 from concordant.ranking.plackett_luce import (
     ending_notes,
@@ -164,6 +167,17 @@ class _Sized:
         return replace(share, sizes=self.sizes)
 
 
+@dataclass(frozen=True, eq=False)
+class SizedLists:
+    """What makes shares of rankings, given the sizes of all ties of the query."""
+
+    sizes: Sizes
+
+    def of(self, prefs: Preferences) -> TiedLists:
+        """The share of some rankings."""
+        return TiedLists.of(prefs, self.sizes)
+
+
 def seen_ties(share: Listed, items: int) -> Sums:
     """Of each number of items that were placed together the most that were left then; how often lists were seen.
 
@@ -189,7 +203,8 @@ def tied(judged: JudgedQueries, name: Any, asked: Mapping[str, Any]) -> bool:
     if asked.get("ties") != "davidson" or {name for name, value in asked.items() if value is not None} - known:
         return False
     columns = judged.cluster_columns
-    return asked["interval"] != "bootstrap" and columns <= CROSSED and not asked.get("covariates")
+    most = 1 if asked["interval"] == "bootstrap" else CROSSED
+    return columns <= most and not asked.get("covariates")
 
 
 def fits_tied(kind: str, name: Any, options: Mapping[str, Any]) -> bool:
@@ -238,13 +253,20 @@ def tied_query(
     Errors: as of any task; TooMuch.
     """
     kept: type[OfPairs] | type[OfLists] = OfLists if member.name == "plackett-luce" else OfPairs
-    shares = Divided.of(judged, label, kept.kept, clusters=asked["interval"] == "sandwich")
+    drawn = asked["interval"] == "bootstrap"
+    shares = Divided.of(judged, label, kept.kept, clusters=drawn or asked["interval"] == "sandwich")
     if shares is None:
         return None
+    whole = None
     try:
-        return kept.of(shares, member, asked)
+        known = kept.of(shares, member, asked)
+        if drawn and (whole := as_judged(judged, label)) is not None:
+            known = replace(known, again=Again.of(whole, shares))
+        return known
     except BaseException:
         shares.forget()
+        if whole is not None:
+            whole.forget()
         raise
 
 
@@ -361,3 +383,24 @@ class OfLists(Known):
             return self._middle(point, own)
 
         return Curvature(csr_array(found[own][:, own]), prior, nowhere, lambda: np.nan, owner, names, meat=meat)
+
+    def _redraws(self, batch: Batch, options: Mapping[str, Any], replicates: int, seed: int) -> Replicates:
+        one = np.zeros(1, np.int64)
+        if not len(batch):
+            return Replicates(np.zeros((replicates, 0)), one[:0], one[:0])
+        if self.again is None or self.sizes.endless.any():
+            raise TooMuch
+        scores, own = self._scores(batch, **options), self._codes(batch)
+        prior, place = float(scores.options["prior"]), np.argsort(own)
+        point = np.append(scores.value[place], [scores.coefficients[name][0] for name in self.names])
+        order = np.append(place, np.arange(len(own), len(point)))
+        information = csr_array(self._curvature(batch, scores).hessian[order][:, order])
+        given = point, information, prior, replicates, seed, Levels(self.sizes), TiedLists, partial(self._alone, batch)
+        found, unlimited, draws = self.again.fitted_beside(*given)
+        return Replicates(found[:, own], one + unlimited, one + draws)
+
+    def _alone(self, batch: Batch, replicate: Replicated, prior: float) -> Floats:
+        """The scores of one replicate by itself."""
+        known = _known(replicate.sums(TiedLists, _seen))
+        sized = SizedLists(known["sizes"])
+        return replace(self, shares=replicate.shares(sized), **known).fitted(batch, prior).value
