@@ -101,7 +101,8 @@ def _scratch(start, size_start, order, first, last):  # type: ignore[no-untyped-
 def tied_choices(start, score, tier_start, tier, choice, size_start, order, part, level, weight, along, tilt, first, last, value, gradient, product, spread, of_size, along_size, spread_size):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
     """Fill the log-likelihood of lists first … last − 1, its gradient, and what the information does to a vector.
 
-    Each tier is chosen among the entries from its own on: a set of size d with probability ∝ δ_d Π e^(score/d).
+    Each tier is chosen among the entries from its own on: a set of size d with probability ∝ δ_d Π e^(score/d). Of
+    lists without weight nothing is filled.
     Shapes: start, tier_start, size_start (lists + 1,); score, along, gradient, product, spread (entries,): ``spread``
     is an upper bound of the diagonal; tier (tiers + lists,) where each begins, and the list's end; choice (tiers,)
     which of the list's sizes; order, part, level = log δ, tilt, of_size, along_size, spread_size (sizes of each list,):
@@ -109,6 +110,8 @@ def tied_choices(start, score, tier_start, tier, choice, size_start, order, part
     """
     held = _scratch(start, size_start, order, first, last)
     for row in range(first, last):
+        if weight[row] == 0.0:
+            continue
         e, s = slice(start[row], start[row + 1]), slice(size_start[row], size_start[row + 1])
         t = slice(tier_start[row] + row, tier_start[row + 1] + row + 1)
         out = (gradient[e], product[e], spread[e], of_size[s], along_size[s], spread_size[s])
