@@ -56,6 +56,8 @@ class Left:
     place: Ints
     went_on: Floats
     """How often a click at each place was not the last of its list."""
+    holder: Ints
+    """Of each list in ``lists``: its judgment in the batch."""
 
     @classmethod
     def of(cls, batch: Batch) -> Left:
@@ -64,7 +66,8 @@ class Left:
         nothing, nodes = np.zeros(0, np.int64), batch.node_groups
         prefs = batch.prefs
         if not isinstance(prefs, Lists):
-            return cls(nodes, clicks, sure, Ragged(np.zeros(1, np.int64)), nothing, np.zeros(0), nothing, np.zeros(1))
+            none, no = Ragged(np.zeros(1, np.int64)), np.zeros(0)
+            return cls(nodes, clicks, sure, none, nothing, no, nothing, np.zeros(1), nothing)
         lists, node, value = batch.entries(prefs)
         place = shown_at(lists, value)
         places = positions_of(prefs)
@@ -78,7 +81,7 @@ class Left:
         owner = lists.owner[below]
         left = Ragged.runs(owner)
         of = owner[left.first]
-        return cls(nodes, clicks, sure, left, node[below], times[of], place[last[of]], went_on)
+        return cls(nodes, clicks, sure, left, node[below], times[of], place[last[of]], went_on, of)
 
     @property
     def last(self) -> Floats:
@@ -96,21 +99,21 @@ class Left:
         stayed, ended = self.stayed(going_on, a)
         parts = _in_two(self.times, stayed)
         more = np.array([np.bincount(self.place, part, len(going_on)) for part in parts], np.float64)
-        return Reached(more, self._below(parts), float(xlogy(self.times, ended).sum()))
+        below = np.array([self.below(part) for part in parts], np.float64)
+        return Reached(more, below, float(xlogy(self.times, ended).sum()))
 
-    def _below(self, parts: tuple[Floats, Floats]) -> Floats:
-        """How often each node was seen below a last click, coarse and fine part."""
-        each = [np.bincount(self.node, self.lists.spread(part), len(self.sure)) for part in parts]
-        return np.array(each, np.float64)
+    def below(self, times: Floats) -> Floats:
+        """How often each node was seen below a last click, whose lists were so often."""
+        return np.asarray(np.bincount(self.node, self.lists.spread(times), len(self.sure)), np.float64)
 
     def examined(self, stayed: Floats) -> Floats:
         """How often each node was examined, by expectation."""
-        return np.asarray(self.sure + self._below(_in_two(self.times, stayed)).sum(axis=0), np.float64)
+        coarse, fine = _in_two(self.times, stayed)
+        return np.asarray(self.sure + (self.below(coarse) + self.below(fine)), np.float64)
 
     def squared(self, stayed: Floats) -> Floats:
         """Add up, for each node, the squared chances that it was seen below a last click."""
-        below = np.bincount(self.node, self.lists.spread(self.times * stayed**2), len(self.sure))
-        return np.asarray(below, np.float64)
+        return self.below(self.times * stayed**2)
 
     @property
     def start(self) -> Floats:
@@ -121,7 +124,7 @@ class Left:
         """Maximise over the attractions at given chances of going on; each graph by itself."""
         a, going = self.start, np.ones(len(self.nodes), bool)
         for _ in range(STEPS):
-            found = _divided(self.clicks, self.examined(self.stayed(going_on, a)[0]))
+            found = clicks_over(self.clicks, self.examined(self.stayed(going_on, a)[0]))
             change = self.nodes.most(np.abs(found - a))
             a = np.where(self.nodes.spread(going), found, a)
             going &= change > CLOSE
@@ -143,8 +146,9 @@ def _in_two(times: Floats, share: Floats) -> tuple[Floats, Floats]:
     return times * coarse, times * (np.rint((share - coarse) * GRAIN * GRAIN) / (GRAIN * GRAIN))
 
 
-def _divided(clicks: Floats, examined: Floats) -> Floats:
-    return np.divide(clicks, examined, out=np.zeros(len(clicks)), where=clicks > 0)
+def clicks_over(clicks: Floats, examined: Floats) -> Floats:
+    """Return the share of examinations that ended in a click, 0 of what was never clicked."""
+    return np.divide(clicks, examined, out=np.zeros(clicks.shape), where=clicks > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +204,7 @@ class Climb:
     def moved(self, move: Move, reached: Reached) -> dict[str, Any]:
         """Make it, where lists say this; what that adds to the likelihood, and how far it goes."""
         a = self.one if move.stage == "two" else self.at if move.stage == "one" else self.far
-        found = _divided(self.clicks, self.sure + reached.below.sum(axis=0))
+        found = clicks_over(self.clicks, self.sure + reached.below.sum(axis=0))
         value = xlogy(self.clicks, a).sum() + xlog1py(self.sure - self.clicks, -a).sum() + reached.value
         told: dict[str, Any] = {"more": reached.more, "value": float(value)}
         if move.stage == "one":

@@ -17,6 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from concordant.apps.spark.checking import Checks
+from concordant.apps.spark.divided import Read, declared
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_clicks import ClicksRead, Telling
 from concordant.apps.spark.learning_cutting import Featureless, sliced
@@ -25,7 +26,6 @@ from concordant.apps.spark.learning_held import PIECES, WHOLE, Held, HeldFrame, 
 from concordant.apps.spark.learning_parts import known_targets
 from concordant.apps.spark.learning_sums import MakeTargets, target_columns
 from concordant.apps.spark.partitioning import put_together
-from concordant.apps.spark.structure_sums import Read, declared
 from concordant.errors import counted
 from concordant.learning.rankers.plans import Plan, Recipe, options_of
 from concordant.preferences.labels import Labels

@@ -18,12 +18,11 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import block_array, csr_array, diags_array
 
 from concordant.apps.spark.clustered import LARGEST
-from concordant.apps.spark.divided import Known, nowhere
+from concordant.apps.spark.divided import Known, declared, nowhere
 from concordant.apps.spark.learning_held import Sums
 from concordant.apps.spark.redrawn import Coefficients, Keeping, Replicated
 from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import DIRECT, Divided, SummedSystem, pairless
-from concordant.apps.spark.structure_sums import declared
 from concordant.apps.spark.valued_pairs import (
     At,
     Differences,

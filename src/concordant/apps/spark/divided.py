@@ -7,7 +7,7 @@ do not limit on both sides, of which as a rule there are few, come here as they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,19 +18,22 @@ from scipy.sparse import csr_array
 
 from concordant.apps.spark.clustered import LARGEST, crossed, every_way
 from concordant.apps.spark.learning_held import Sums
-from concordant.apps.spark.redrawn import Again
-from concordant.apps.spark.shares import TooMuch, Ways
+from concordant.apps.spark.redrawn import AT_ONCE, Again, Draw
+from concordant.apps.spark.shares import Share, TooMuch, Ways
 from concordant.apps.spark.splitting import Divided, Fitted, Holding, Information, MiddleOfShares
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.counted import declare
 from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
 from concordant.progress import stage
+from concordant.ranking.click_models import Examination
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import Meat
 from concordant.ranking.curvature import Curvature
+from concordant.ranking.dependent_clicks import GoingOn
 from concordant.ranking.multinomial import Replicates
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.scores import Scores, separation_note, unfinished
@@ -42,6 +45,57 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 OF_TWO = {"orders": (1.0, 2.0), "choices": (1.0, 0.0), "selections": (0.0, 1.0), "ratings": (2.0, 1.0)}
 """Values of the items of a list of two by kind: the first is preferred, but in selections."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the structure functions of memory take from a query, known from sums; arrays by its items."""
+
+    scores: Callable[[Batch], Scores]
+    links: Connectivity
+    touched: Ints
+    trials: tuple[Floats, Floats] | None = None
+    numbers: int = 0
+    """How many numbers tell the scores, where these are not those of the items."""
+    examined: Examination | None = None
+    """How often positions are examined, which replicates of a bootstrap take as it is."""
+    going: GoingOn | None = None
+    """How often readers go on after a click, likewise."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a structure reads a query that is divided: what a share keeps, and what is made of the shares."""
+
+    kept: type[Share]
+    read: Callable[[Divided, Structure, Mapping[str, Any]], Read]
+    again: Redrawing
+    linked: bool = False
+    """Whether what connects the items is found by the shares."""
+
+
+Redrawing = Callable[[Again, Draw, Reading, Read, Structure, Mapping[str, Any], Batch], Floats]
+"""The scores of all replicates of a bootstrap, of shape (replicates, items). Errors: TooMuch."""
+
+
+@dataclass(frozen=True)
+class InOnePass:
+    """Replicates of what shares count of each."""
+
+    counts: Callable[[Structure, Mapping[str, Any], int], Callable[[Share], Sums]]
+    """What shares count for the scores of so many items, which ``scores`` makes of it."""
+    scores: Callable[[Sums, Read, Structure, Mapping[str, Any], Batch], Scores]
+
+    def __call__(
+        self, again: Again, draw: Draw, how: Reading, read: Read, member: Structure, options: Mapping[str, Any],
+        batch: Batch,
+    ) -> Floats:  # fmt: skip
+        """Of shape (replicates, items), some replicates in a pass."""
+        size = len(batch.item)
+        values, at_once = np.zeros((draw.replicates, size)), max(1, AT_ONCE // max(read.numbers, size, 1))
+        for replicate, found in again.each(draw, self.counts(member, options, size), how.kept, at_once):
+            values[replicate] = self.scores(found, read, member, options, batch).value
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,3 +279,12 @@ class Known:
 def nowhere(*_: Any) -> csr_array:
     """The gradients of judgments that are not here."""
     raise TypeError("the judgments lie elsewhere")
+
+
+def declared(kind: str, query: Labels, items: Labels) -> Preferences:
+    """The items of a query without its judgments, of which all is known."""
+    size, none = len(items), np.zeros(0, np.int32)
+    empty: Preferences = Comparisons(winner=none, loser=none)
+    if kind != "comparisons":
+        empty = counted_lists(kind, np.zeros(1, np.int64), items.take(none), np.zeros(0))
+    return declare(empty, (query.take(np.zeros(size, np.int64)), items.take(np.arange(size))))

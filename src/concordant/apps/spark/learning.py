@@ -16,6 +16,7 @@ from pyspark.sql import functions as fn
 
 from concordant.apps.spark.clicks_of_log import targets_of_clicks
 from concordant.apps.spark.coefficients import as_pairs, scores_beside, used, with_coefficients, with_outcomes
+from concordant.apps.spark.divided import declared
 from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.learning_chosen import Choosing
 from concordant.apps.spark.learning_clicks import needs_below
@@ -27,7 +28,7 @@ from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
-from concordant.apps.spark.structure_sums import declared, estimated, scored, summable
+from concordant.apps.spark.structure_sums import estimated, scored, summable
 from concordant.apps.spark.telling import told
 from concordant.apps.spark.tied_rankings import TiedLists, fits_tied, prepared, tied_scores
 from concordant.apps.spark.valued_pairs import ValuedPairs

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from concordant.apps.spark.click_sums import PLACES
+from concordant.apps.spark.divided import Read
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import (
     HELD,
@@ -33,7 +35,7 @@ from concordant.apps.spark.learning_held import (
 from concordant.apps.spark.learning_parts import nobody, side_by_side
 from concordant.apps.spark.shares import CELLS, Tally
 from concordant.apps.spark.splitting import Blocks, together
-from concordant.apps.spark.structure_sums import PLACES, Read, estimated
+from concordant.apps.spark.structure_sums import estimated
 from concordant.errors import UsageError
 from concordant.learning.rankers.plans import Plan
 from concordant.learning.rankers.target import PARTS
@@ -547,12 +549,14 @@ class ClicksRead:
         if structure == "position-based" and known.examined is not None:
             cells = self.cells[at]
             links = links_of(Batch.whole(nobody("selections", len(touched))), cells, known.examined)
-            return Read(scores, links, touched, trials_of(cells, known.examined))
+            trials = trials_of(cells, known.examined)
+            return Read(scores, links, touched, trials, len(cells.place), known.examined)
         if structure == "dependent-click" and known.going is not None:
             climb, often = self.climbs[at]
             trials = trials_at(clicks, sure - clicks + self.squared[at], often, climb.at)
-            return Read(scores, all_linked(often >= ENOUGH), touched, trials)
-        return Read(scores, all_linked(touched > 0), touched)
+            return Read(scores, all_linked(often >= ENOUGH), touched, trials, going=known.going)
+        cells = self.cells[at]
+        return Read(scores, all_linked(touched > 0), touched, numbers=len(cells.place), examined=known.examined)
 
 
 def cells_of(tally: Tally, items: int, places: int) -> Cells:

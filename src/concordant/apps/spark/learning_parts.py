@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.apps.spark.coefficients import as_pairs, scores_beside, used, with_coefficients
+from concordant.apps.spark.divided import declared
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_cutting import sliced
 from concordant.apps.spark.learning_draws import drawn_targets
@@ -37,7 +38,7 @@ from concordant.apps.spark.learning_passes import Aim, Fit, KnownScores, Prior
 from concordant.apps.spark.learning_slices import Along, Part, Scored, fitted, log_odds
 from concordant.apps.spark.shares import CELLS, Listed, Pairs, Share, TooMuch, narrow
 from concordant.apps.spark.splitting import Divided, divisible, options_of_fit
-from concordant.apps.spark.structure_sums import declared, estimated, reading
+from concordant.apps.spark.structure_sums import estimated, reading
 from concordant.apps.spark.tied_rankings import TiedLists, fits_tied, seen_ties, sizes_of, tied_scores
 from concordant.apps.spark.valued_pairs import ValuedPairs, outcomes_of, seen_outcomes
 from concordant.errors import UsageError

@@ -20,7 +20,7 @@ from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, used
 from concordant.apps.spark.comparisons import OfComparisons
-from concordant.apps.spark.divided import Known
+from concordant.apps.spark.divided import Known, Read
 from concordant.apps.spark.frames import HERE, READING, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
@@ -125,7 +125,7 @@ def ranked(
             " may not be: leave it out, or rank with another engine",
         )
     whole = estimated(structure, asked) and not alone
-    if whole and judged.large and drawn:
+    if whole and judged.large and drawn and judged.cluster_columns > 1:
         refuse_estimated(structure)
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
@@ -139,21 +139,26 @@ def ranked(
         return judged.table(task, _schema(judged, quasi), large)
     read, known = read_as_all(judged, structure, options_of_rank(asked))
     task = partial(_rows, structure=structure, asked=told, read=read)
-    return judged.table(task, _schema(judged, quasi), partial(_as_all, known, structure=structure, asked=told))
+    large = partial(_as_all, judged, known, structure=structure, asked=told, free=not drawn)
+    return judged.table(task, _schema(judged, quasi), large)
 
 
-def _as_all(known: Mapping[Any, LargeRead], label: Any, *, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
+def _as_all(
+    judged: JudgedQueries, known: Mapping[Any, LargeRead], label: Any, *, structure: str, asked: Mapping[str, Any],
+    free: bool,
+) -> pa.Table | None:  # fmt: skip
     """The rows of a query that no task can hold, its clicks read as all of the log says."""
     found, member = known.get(label), find_structure(structure)
     if found is None:
         return None
-    drawn = member.reads != "exposures" and asked["interval"] == "bootstrap"
+    drawn = asked["interval"] == "bootstrap"
+    if drawn and not free:
+        rows = _summed(judged, label, structure=structure, asked=asked, free=False, read=found.read)
+        return refuse_estimated(structure) if rows is None else rows
     asked = _without(asked) if drawn else asked
     board, notes = of_read(found.read, found.query, found.items, member, asked, "selections")
-    none = (
-        [f"no intervals: {structure} has them by the bootstrap, which needs all judgments of a query"] if drawn else []
-    )
-    return _beside(board, [*notes, found.said, *none])
+    none = f"no intervals: {structure} has them by the bootstrap, which needs all judgments of a query"
+    return _beside(board, [*notes, found.said, *([none] if drawn else [])])
 
 
 def _large(
@@ -273,16 +278,19 @@ def _without(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _summed(
-    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
+    judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool, read: Read | None = None
 ) -> pa.Table | None:
-    """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver."""
+    """The rows of a query that no task can hold, of what shares count; None where that is too much for the driver.
+
+    ``read``: what is known of it already.
+    """
     number = judged.large_sizes[judged.large.index(label)]
     few = asked["interval"] == "bootstrap" and number <= HERE
     drawn = find_structure(structure).reads != "exposures" and free and not few
     asked = _without(asked) if drawn else asked
     with judged.explained():
         try:
-            found = summed_ranking(judged, label, structure, asked)
+            found = summed_ranking(judged, label, structure, asked, read)
         except TooMuch:
             return None
     if found is None:

@@ -12,34 +12,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.apps.spark.click_sums import CLICKS, batch_of
+from concordant.apps.spark.divided import InOnePass, Read, Reading, declared
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums
-from concordant.apps.spark.redrawn import AT_ONCE, Again, as_judged
+from concordant.apps.spark.redrawn import Again, as_judged
 from concordant.apps.spark.shares import CELLS, Positions, Share, Tabled, Tally, TooMuch, Whole
-from concordant.apps.spark.splitting import SHARE, Divided
+from concordant.apps.spark.splitting import Divided
 from concordant.errors import Setting, UsageError
-from concordant.preferences.connectivity import Connectivity, connectivity
-from concordant.preferences.counted import declare
+from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch, Edges, Graphs
 from concordant.preferences.labels import Labels
-from concordant.preferences.preferences import Comparisons, Preferences, counted_lists
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged, centred
 from concordant.progress import stage
-from concordant.ranking.click_models import (
-    CLIP,
-    Cells,
-    Examination,
-    attractions,
-    fitted,
-    links_of,
-    trials_of,
-    weighted_clicks,
-)
 from concordant.ranking.closed_forms import (
     PRECISE,
     SUMS,
@@ -55,10 +46,6 @@ from concordant.ranking.newton import conjugate_gradients
 from concordant.ranking.rank import Ranking, rank
 from concordant.ranking.ranked_lists import (
     all_linked,
-    examinations,
-    rates_of,
-    refuse_several,
-    several_clicks,
 )
 from concordant.ranking.scores import Scores, closed_form
 from concordant.ranking.structures import STRUCTURES, Structure
@@ -74,8 +61,6 @@ OF_RANK = {*signature(rank).parameters}
 """What ``rank`` is asked for beside the options of a structure."""
 DRAWN = 1 << 29
 """Numbers of all replicates of a bootstrap that tasks send, at most."""
-PLACES = 2 * SHARE
-"""More than the places of a list, which one share holds."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -159,62 +144,13 @@ def _of_positions(share: Share) -> Sums:
     return Sums(total=total, mass=mass)
 
 
-def _batch(share: Share) -> Batch:
-    """The judgments of a share, among all items of the query."""
-    if not isinstance(share, Whole):
-        raise TypeError("a share has not kept its judgments")
-    return Batch.whole(share.prefs)
-
-
-def _examined(share: Share) -> Sums:
-    """Clicks and examinations of each item, lists with several clicks, and lists."""
-    batch = _batch(share)
-    clicks, examined = examinations(batch)
-    several = several_clicks(batch.prefs)
-    return Sums(touched=share.touched, clicks=clicks, examined=examined, several=several)
-
-
-def _cells(share: Share) -> Sums:
-    """How often each item was shown at each place, and clicked there."""
-    cells = Cells.of(_batch(share))
-    key = cells.nodes.owner * PLACES + cells.place
-    return Sums(touched=share.touched, cells=Tally.of(key, cells.shown, cells.clicked))
-
-
 def _added(share: Share, *, structure: str, options: Mapping[str, Any]) -> Sums:
     """What the lists of a share give to each item."""
-    found = find_structure(structure).function(_batch(share), **options)
+    found = find_structure(structure).function(batch_of(share), **options)
     return Sums(touched=share.touched, value=found.value)
 
 
 # -- on the driver -------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Read:
-    """What the structure functions of memory take from a query, known from sums; arrays by its items."""
-
-    scores: Callable[[Batch], Scores]
-    links: Connectivity
-    touched: Ints
-    trials: tuple[Floats, Floats] | None = None
-    numbers: int = 0
-    """How many numbers tell the scores, where these are not those of the items."""
-    examined: Examination | None = None
-    """How often positions are examined, which replicates of a bootstrap take as it is."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a structure reads a query that is divided: what a share keeps, and what is made of the shares."""
-
-    kept: type[Share]
-    read: Callable[[Divided, Structure, Mapping[str, Any]], Read]
-    counts: Callable[[Structure, Mapping[str, Any], int], Callable[[Share], Sums]]
-    """What shares count in one pass for the scores of so many items, which ``scores`` makes of it."""
-    scores: Callable[[Sums, Read, Structure, Mapping[str, Any], Batch], Scores]
-    linked: bool = False
-    """Whether what connects the items is found by the shares."""
-
-
 def reading(structure: str, kind: str) -> Reading | None:
     """Return how a structure reads such a query; None where that is no sum over judgments."""
     member = find_structure(structure)
@@ -225,12 +161,12 @@ def reading(structure: str, kind: str) -> Reading | None:
     return POSITIONS if member.positions and kind == "orders" else PAIRS
 
 
-def refuse_estimated(structure: Any) -> None:
-    """Refuse the bootstrap of what all of a log tells, beside a query that no task can hold. Errors: UsageError."""
+def refuse_estimated(structure: Any) -> NoReturn:
+    """Refuse the bootstrap of a query that no task can hold, of what all of a log tells. Errors: UsageError."""
     member = find_structure(structure)
     raise UsageError(
-        f"on Spark there is no bootstrap of {member.name} where no task can hold a query: all of its judgments would "
-        "be drawn again; leave ",
+        f"on Spark there is no bootstrap of {member.name} where no task can hold a query and replicates take more than "
+        f"{DRAWN:,} numbers, or clusters have several columns; leave ",
         Setting("interval"),
         " out, or work without Spark",
     )
@@ -256,17 +192,18 @@ def summable(judged: JudgedQueries, structure: Any, asked: Mapping[str, Any]) ->
 
 
 def ranked(
-    judged: JudgedQueries, label: Any, structure: str, asked: Mapping[str, Any]
+    judged: JudgedQueries, label: Any, structure: str, asked: Mapping[str, Any], read: Read | None = None
 ) -> tuple[Ranking, list[str]] | None:
     """The ranking of a divided query by ``concordant.rank`` and what is to be noted; None without judgments.
 
-    ``asked``: what ``rank`` takes. Errors: TooMuch; as of any task and of ``rank``.
+    ``asked``: what ``rank`` takes; ``read``: what is known of the query already. Errors: TooMuch; as of any task and
+    of ``rank``.
     """
     with _shares(judged, label, structure, options_of_rank(asked)) as (shares, how):
         if shares is None:
             return None
         whole = as_judged(judged, label) if asked["interval"] == "bootstrap" else None
-        return of_shares(shares, how, find_structure(structure), asked, judged.kind, whole)
+        return of_shares(shares, how, find_structure(structure), asked, judged.kind, whole, read)
 
 
 def scored(
@@ -309,12 +246,14 @@ def of_shares(
     asked: Mapping[str, Any],
     kind: str,
     whole: Divided | None = None,
+    read: Read | None = None,
 ) -> tuple[Ranking, list[str]]:
     """The ranking of a query by ``concordant.rank``, and what is to be noted. Errors: TooMuch; as of ``rank``.
 
-    ``whole``: shares that have kept their judgments, where these are drawn again.
+    ``whole``: shares that have kept their judgments, where these are drawn again; ``read``: what is known already.
     """
-    found, again = how.read(shares, member, options_of_rank(asked)), None if whole is None else Again.of(whole, shares)
+    found = how.read(shares, member, options_of_rank(asked)) if read is None else read
+    again = None if whole is None else Again.of(whole, shares)
     try:
         if again is not None:
             member = replace(member, redraws=partial(_redraws, again, how, found, member))
@@ -342,9 +281,7 @@ def _redraws(
     if numbers * replicates > DRAWN:
         raise TooMuch
     draw, number = again.draw(replicates, seed)
-    values, work = np.zeros((replicates, size)), how.counts(member, options, size)
-    for replicate, found in again.each(draw, work, how.kept, max(1, AT_ONCE // max(numbers, 1))):
-        values[replicate] = how.scores(found, read, member, options, batch).value
+    values = how.again(again, draw, how, read, member, options, batch)
     return Replicates(values, np.zeros(len(batch), np.int64), np.full(len(batch), number))
 
 
@@ -360,15 +297,6 @@ def of_read(
 def options_of_rank(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the structure among what ``rank`` is asked for."""
     return {name: value for name, value in asked.items() if name not in OF_RANK}
-
-
-def declared(kind: str, query: Labels, items: Labels) -> Preferences:
-    """The items of a query without its judgments, of which all is known."""
-    size, none = len(items), np.zeros(0, np.int32)
-    empty: Preferences = Comparisons(winner=none, loser=none)
-    if kind != "comparisons":
-        empty = counted_lists(kind, np.zeros(1, np.int64), items.take(none), np.zeros(0))
-    return declare(empty, (query.take(np.zeros(size, np.int64)), items.take(np.arange(size))))
 
 
 def _standing_in(member: Structure, found: Read) -> Structure:
@@ -492,65 +420,6 @@ def _of_places(found: Sums, _: Read | None, __: Structure, ___: Mapping[str, Any
     return closed_form(batch.graphs, mean_position(found["total"], found["mass"]), {})
 
 
-def _cascade(shares: Divided, member: Structure, _: Mapping[str, Any]) -> Read:
-    found = shares.sums(_examined)
-    refuse_several(found["several"], shares.judgments)
-    rates = found["clicks"], found["examined"]
-    links = all_linked(found["examined"] > 0)
-    return Read(lambda batch: rates_of(batch, member.name, *rates), links, found["touched"], rates)
-
-
-def _cells_of(found: Sums, items: int) -> Cells:
-    """The cells of a query. Errors: TooMuch."""
-    tally = found["cells"]
-    if tally.key is None:
-        raise TooMuch
-    node, place = np.divmod(tally.key, PLACES)
-    shown, clicked = (np.asarray(each, np.float64) for each in tally.columns)
-    places = int(place.max(initial=0)) + 1
-    return Cells(Ragged.counted(node, items).start, place, shown, clicked, places)
-
-
-def _shown(shares: Divided) -> tuple[Cells, Ints]:
-    """The cells of a query, and the judgments of each item. Errors: TooMuch."""
-    with stage("adding up clicks by position"):
-        found = shares.sums(_cells)
-    return _cells_of(found, len(shares.items)), found["touched"]
-
-
-def _position_based(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
-    cells, touched = _shown(shares)
-    found = fitted(cells)
-    batch = Batch.whole(declared("selections", shares.query, shares.items))
-    links, trials = links_of(batch, cells, found), trials_of(cells, found)
-    return Read(lambda one: attractions(one, cells, found), links, touched, trials, len(cells.place), found)
-
-
-def _by_attractions(found: Sums, read: Read, _: Structure, __: Mapping[str, Any], batch: Batch) -> Scores:
-    if read.examined is None:
-        raise TypeError("nothing is known of positions")
-    return attractions(batch, _cells_of(found, len(batch.item)), read.examined)
-
-
-def _propensities(shares: Divided, _: Structure, options: Mapping[str, Any]) -> Read:
-    cells, touched = _shown(shares)
-    found = None if options.get("propensities") else fitted(cells)
-
-    def scores(batch: Batch) -> Scores:
-        return _weighted(batch, cells, found, options)
-
-    return Read(scores, all_linked(touched > 0), touched, numbers=len(cells.place), examined=found)
-
-
-def _weighted(batch: Batch, cells: Cells, found: Examination | None, options: Mapping[str, Any]) -> Scores:
-    given = {"propensities": None, "clip": CLIP, **options}
-    return weighted_clicks(batch, cells, lambda: fitted(cells) if found is None else found, **given)
-
-
-def _by_propensities(found: Sums, read: Read, _: Structure, options: Mapping[str, Any], batch: Batch) -> Scores:
-    return _weighted(batch, _cells_of(found, len(batch.item)), read.examined, options)
-
-
 def _fused(shares: Divided, member: Structure, options: Mapping[str, Any]) -> Read:
     member.function(Batch.whole(Preferences.empty()), **options)  # what is wrong with the options is said here
     found = shares.sums(partial(_added, structure=member.name, options=options))
@@ -571,17 +440,11 @@ def _list_counts(member: Structure, options: Mapping[str, Any], _: int) -> Calla
     return partial(_added, structure=member.name, options=options)
 
 
-def _of_rates(found: Sums, _: Read, member: Structure, __: Mapping[str, Any], batch: Batch) -> Scores:
-    return rates_of(batch, member.name, found["clicks"], found["examined"])
-
-
-PAIRS = Reading(Tabled, _pairs, _pair_counts, _of_replicate)
-POSITIONS = Reading(Positions, _positional, lambda *_: _of_positions, _of_places, linked=True)
+PAIRS = Reading(Tabled, _pairs, InOnePass(_pair_counts, _of_replicate))
+POSITIONS = Reading(Positions, _positional, InOnePass(lambda *_: _of_positions, _of_places), linked=True)
 READINGS: Mapping[str, Reading] = {
-    "cascade": Reading(Whole, _cascade, lambda *_: _examined, _of_rates),
-    "position-based": Reading(Whole, _position_based, lambda *_: _cells, _by_attractions),
-    "inverse-propensity": Reading(Whole, _propensities, lambda *_: _cells, _by_propensities),
-    "rrf": Reading(Whole, _fused, _list_counts, _of_lists),
-    "combsum": Reading(Whole, _fused, _list_counts, _of_lists),
+    **CLICKS,
+    "rrf": Reading(Whole, _fused, InOnePass(_list_counts, _of_lists)),
+    "combsum": Reading(Whole, _fused, InOnePass(_list_counts, _of_lists)),
 }
 """How the structures that read lists read a query that is divided."""
