@@ -195,6 +195,19 @@ TIED = [
 
 
 @pytest.mark.usefixtures("here")
+def test_a_replicate_of_rankings_without_a_maximum_says_nothing_of_its_items() -> None:
+    """Without a win of one of two that tie, too: scores and log δ grow for ever, which rounding hides."""
+    ranks = [1, 2] * 12 + [2, 1] * 2 + [1, 1] * 4
+    log = {"query": ["large"] * 36, "judgment": [row // 2 for row in range(36)], "item": ["a", "b"] * 18, "rank": ranks}
+    asked = {"ties": "davidson", "prior": 0.0} | DRAWS
+    theirs = cc.rank(cc.read(log), "plackett-luce", **asked)
+    found, whole = with_judgments(log, 3, tied_rankings.TiedLists, ("judgment",))
+    known = tied_rankings.OfLists.of(found, find_structure("plackett-luce"), asked)
+    alike(replace(known, again=Again.of(whole, found)).ranked(asked), theirs)
+    assert np.isinf(theirs.lower).all()
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("structure", ["plackett-luce", "bradley-terry"])
 @pytest.mark.parametrize("prior", [0.0, 0.01])
 @pytest.mark.parametrize("number", range(len(TIED)))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concordant.errors import Setting, UsageError
+from concordant.errors import NoMaximumLikelihood, Setting, UsageError
 from concordant.kernels.arrays import in_threads
 from concordant.preferences.connectivity import Connectivity, connectivity
 from concordant.preferences.counted import refuse_crossed
@@ -267,15 +267,29 @@ class _Refit:
         links = self.links(batch)
         loose = links.separated | (links.component > 0)
         bad = batch.node_groups.sums(loose) > 0
-        if self.options.get("prior") != 0 or not bad.any():
+        if self.options.get("prior") != 0:
             return self.structure(batch, **self.options).value, bad
+        if not bad.any():
+            return self._fitted(batch)
         value = np.empty(len(batch.item))
-        good = _graphs_of(batch, np.flatnonzero(~bad))
-        value[~bad[batch.owner]] = self.structure(good, **self.options).value
+        good = np.flatnonzero(~bad)
+        value[~bad[batch.owner]], endless = self._fitted(_graphs_of(batch, good))
         loose_graphs = _graphs_of(batch, np.flatnonzero(bad))
         rescued = self.structure(loose_graphs, **{**self.options, "prior": FALLBACK_PRIOR})
         value[bad[batch.owner]] = rescued.value
+        bad[good] = endless
         return without_limits(value, batch.node_start, links), bad
+
+    def _fitted(self, batch: Batch) -> tuple[Floats, NDArray[np.bool_]]:
+        """The maximum likelihood of graphs whose items are connected; of one without it nothing is known (nan)."""
+        try:
+            return self.structure(batch, **self.options).value, np.zeros(len(batch), bool)
+        except NoMaximumLikelihood:
+            if len(batch) == 1:
+                return np.full(len(batch.item), np.nan), np.ones(1, bool)
+        halves = np.array_split(np.arange(len(batch)), 2)
+        each = [self._fitted(_graphs_of(batch, half)) for half in halves]
+        return np.concatenate([value for value, _ in each]), np.concatenate([endless for _, endless in each])
 
 
 def without_limits(value: Floats, node_start: NDArray[np.int64], links: Connectivity) -> Floats:

@@ -41,6 +41,8 @@ PAIRS = 5e7  # pairs of entries of one list for which the information is written
 KINDS = ("comparisons", "selections", "choices", "orders")
 SMALL_STEP = 1e-7  # Newton's error after such a step is its square
 ROUNDING = 1e-14
+STRIDE = 0.1
+"""A last step of Newton's method after which slopes of no more than rounding are no maximum."""
 
 
 TIES = ("any-order", "davidson")
@@ -67,7 +69,8 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
     |D³(u, v, v)| ≤ range(u) D²(v, v)), and where tiers make one overshoot all the same half of it is taken back.
 
     Errors: UsageError for ratings and for a negative prior; NoMaximumLikelihood (prior 0), naming the items, when the
-    lists do not connect every item to every other of its component by a chain of wins (Hunter 2004, Assumption 1).
+    lists do not connect every item to every other of its component by a chain of wins (Hunter 2004, Assumption 1), or
+    where ties are outcomes and scores and log δ can grow together for ever.
 
     >>> from concordant.preferences.preferences import Preferences
     >>> races = Preferences.from_orders(["q"] * 6, [1, 1, 1, 2, 2, 2], ["x", "y", "z"] * 2, [1, 2, 3, 2, 1, 3])
@@ -104,6 +107,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
     live = terms
     stiff = np.zeros(graphs, bool)
     moved, climb = np.zeros(length), np.zeros(graphs)  # the last step, and the slope along it where it began
+    strides, endless = np.zeros(graphs), np.zeros(graphs, bool)
     for step in range(1, iterations + 1):
         busy = open_[owner[live.lists.node[live.lists.start[:-1]]]]
         if 2 * np.count_nonzero(busy) < len(live.lists.weight):
@@ -112,7 +116,9 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
         slope = np.where(open_[owner], level(at.gradient()) - held * theta, 0.0)  # sums to 0 but for rounding
         left = _largest(np.abs(slope), owner, graphs)
         first = left if step == 1 else first
-        status[open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)] = Status.CONVERGED
+        level_here = open_ & (_largest(np.abs(slope) - ROUNDING * own, owner, graphs) <= 0)
+        status[level_here] = Status.CONVERGED
+        endless |= level_here & (strides > STRIDE)  # it levels off, but there is no top
         open_ &= status == Status.STOPPED
         if not open_.any():
             break
@@ -127,6 +133,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
         taken = safe_step(_within(live.lists, move, owner, graphs, nodes))[owner] * move
         theta = np.where(open_[owner], level(theta + taken), theta)
         moved, climb = moved + taken, climb + np.bincount(owner, slope * taken, graphs)
+        strides = _largest(np.abs(taken), owner, graphs)
         steps[open_] = step
         status[open_ & solved & ~back & (reach <= SMALL_STEP)] = Status.CONVERGED
         open_ &= status == Status.STOPPED
@@ -137,7 +144,7 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
     far = _far(lists, end, prior, batch)
     status[far] = Status.STOPPED
     if prior == 0 or len(extra):
-        refuse_unbounded(batch, theta, owner, status)
+        refuse_unbounded(batch, theta, owner, status, endless & (prior == 0))
     coefficients, said = _coefficients(terms, theta, batch)
     return Scores(
         value=theta[:nodes],
@@ -151,9 +158,9 @@ def plackett_luce(batch: Batch, *, prior: float = 0.01, ties: str = "any-order",
     )
 
 
-def refuse_unbounded(batch: Batch, point: Floats, owner: Places, status: NDArray[np.int8]) -> None:
-    """A fit that is still under way at odds of e^30 has no maximum."""
-    lost = np.flatnonzero((status[owner] == Status.STOPPED) & (np.abs(point) > RUNAWAY))
+def refuse_unbounded(batch: Batch, point: Floats, owner: Places, status: NDArray[np.int8], endless: Flags) -> None:
+    """A fit that is still under way at odds of e^30 has no maximum, nor has one that is known to be ``endless``."""
+    lost = np.flatnonzero(((status[owner] == Status.STOPPED) & (np.abs(point) > RUNAWAY)) | endless[owner])
     if len(lost):
         raise NoMaximumLikelihood(
             f"the maximum likelihood{where(batch, int(owner[lost[0]]))} does not exist: scores or the parameters of "

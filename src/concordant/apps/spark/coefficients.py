@@ -137,7 +137,10 @@ class JointSystem(SummedSystem):
         matrix[:nodes, :nodes] += (component[:, None] == component) * self.diagonal.mean()
         matrix[:nodes, nodes:], matrix[nodes:, :nodes] = self.border[:, :extras], self.border[:, :extras].T
         matrix[nodes:, nodes:] = self.corner[0][:extras, :extras]
-        scale = 1.0 / np.sqrt(np.append(self.diagonal, self.corner_diagonal[0][:extras]))[:, None]
+        bend = np.append(self.diagonal, self.corner_diagonal[0][:extras])
+        if not np.isfinite(matrix).all() or bend.min(initial=1.0) <= 0:
+            return None
+        scale = 1.0 / np.sqrt(bend)[:, None]
         try:
             factor = cho_factor(scale * matrix * scale.T, lower=True)
         except LinAlgError:  # weights so far apart that some are lost beside others

@@ -24,6 +24,7 @@ from concordant.apps.spark.learning_held import HeldFrame, Summing, Sums
 from concordant.apps.spark.shares import Listed, Pairs, Share, TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, Union, Work, links_of_share
 from concordant.apps.spark.valued_pairs import Largest
+from concordant.errors import NoMaximumLikelihood
 from concordant.preferences.counts import MOST
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
@@ -56,6 +57,8 @@ PASS = 50
 """Replicates that are counted in a pass, at most."""
 SCORES = 1 << 23
 """Scores of all replicates, which each task sends as many slopes of, at most."""
+FAR = 10.0
+"""Scores without a prior beyond which a replicate is fitted by itself."""
 NODES = 4096
 """Items of which the inverse of the Hessian is made, at most."""
 PreferenceWork = Callable[[Preferences], Sums]
@@ -492,17 +495,24 @@ class Again:
             seen = self.judged(_Seen(draw, beside))
             values, solved = climbed(point, inverse_beside(information, prior, items), replicates, gradient, keep_on)
         surely, values = self._bound_together(draw, kept), values[:, :items]
-        solved &= beside.there(seen) & (surely if prior == 0 else True)
+        solved &= beside.there(seen)
+        if prior == 0:  # far out a slope of nothing may be no maximum
+            solved &= surely & (np.abs(values).max(axis=1, initial=0.0) < FAR)
         left, unlimited = np.flatnonzero(~solved).tolist(), int(replicates - surely.sum())
         with stage("replicates by themselves", len(left)) as advance:
             for replicate in left:
                 found = Replicated(self, draw, replicate)
                 links = found.shares(kept).links if prior == 0 and not surely[replicate] else None
                 endless = links is not None and bool((links.separated | (links.component > 0)).any())
-                values[replicate] = alone(found, FALLBACK_PRIOR if endless else prior)
-                if links is not None:
-                    unlimited -= not endless
-                    values[replicate] = without_limits(values[replicate], np.array([0, items]), links)
+                try:
+                    values[replicate] = alone(found, FALLBACK_PRIOR if endless else prior)
+                except NoMaximumLikelihood:
+                    values[replicate], endless = np.nan, True
+                else:
+                    if links is not None:
+                        values[replicate] = without_limits(values[replicate], np.array([0, items]), links)
+                if prior == 0:
+                    unlimited += int(endless) - int(not surely[replicate])
                 advance()
         return values, unlimited, number
 

@@ -43,12 +43,14 @@ from concordant.ranking.plackett_luce import (
     tie_name,
 )
 from concordant.ranking.rank import Ranking
-from concordant.ranking.scores import Scores, check_prior, refuse_separated, separation_note
+from concordant.ranking.scores import RUNAWAY, Scores, check_prior, refuse_separated, separation_note
 from concordant.ranking.structures import Structure, structure
 from concordant.ranking.tied_terms import Sizes, TiedPosition, TiedTerms
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+FAR_OUT, FLAT = 10.0, 1e-12
+"""Scores from which on a maximum is doubted, and curvature of a judgment that is no more than rounding."""
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -360,12 +362,29 @@ class OfLists(Known):
         status[far] = Status.STOPPED
         if prior == 0 or free:
             joint = np.append(fit.score, level)
-            refuse_unbounded(batch, joint, np.zeros(len(joint), np.int64), status)
+            endless = prior == 0 and self._endless(joint)
+            refuse_unbounded(batch, joint, np.zeros(len(joint), np.int64), status, np.array([endless]))
         coefficients, said = tie_coefficients(self.sizes, level)
         notes = (*said, *ending_notes(np.array(self.often), status, far))
         options = {"prior": prior, "ties": "davidson", "whole lists": True}
         none = np.zeros(len(fit.score), np.int32)
         return Scores(fit.score, none, status, one + fit.iterations, fit.gradient, coefficients, notes, options)
+
+    def _endless(self, point: Floats) -> bool:
+        """Whether a fit without a prior has no maximum: far out, the likelihood is flat some way, but for rounding."""
+        if not np.isfinite(point).all() or (farthest := np.abs(point).max(initial=0.0)) > RUNAWAY:
+            return True
+        found = self.shares.sums(Information(point))["cells"].matrix if farthest > FAR_OUT else None
+        if found is None:
+            return False
+        size, component = len(self.shares.items), self.shares.links.component
+        often = np.append(self.shares.touched, np.full(len(point) - size, self.shares.judgments)).astype(np.float64)
+        scale = 1.0 / np.sqrt(np.maximum(often, 1.0))
+        matrix = scale[:, None] * found.toarray() * scale
+        along = 1.0 / scale[:size]
+        shifts = (component[:, None] == component) * np.outer(along, along)
+        matrix[:size, :size] += shifts / np.diagonal(shifts).sum()
+        return bool(np.linalg.eigvalsh(matrix)[0] < FLAT)
 
     def _curvature(self, batch: Batch, scores: Scores) -> Curvature:
         own, size, names = self._codes(batch), len(self.shares.items), self.names
