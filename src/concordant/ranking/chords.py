@@ -135,6 +135,11 @@ class DrawnEdges:
         incidence = coo_array((signs, (rows, np.concatenate([winner, loser]))), shape=shape).tocsr()
         return cls(incidence, incidence.T.tocsr(), *columns)
 
+    @property
+    def entries(self) -> int:
+        """Numbers that each replicate takes."""
+        return len(self.strength)
+
     def pulls(self, now: Floats, draws: Counts) -> Floats:
         """The gradients of the log-likelihoods by scores and coefficients, as ``now`` of shape (both, replicates)."""
         nodes, valued = self.incidence.shape[1], self.z.shape[1]
@@ -196,6 +201,11 @@ class DrawnTies:
         """Of a batch of one graph, each of whose judgments is an atom; ``sizes``: of all ties that count."""
         lists = Rankings.of(batch)
         return cls(TiedTerms(lists, sizes), lists.holder, lists.weight / batch.multiplicity[lists.holder])
+
+    @property
+    def entries(self) -> int:
+        """Numbers that each replicate takes."""
+        return len(self.atom)
 
     def pulls(self, now: Floats, draws: Counts) -> Floats:
         """The gradients of the log-likelihoods by scores and log δ, as ``now`` of shape (both, replicates)."""

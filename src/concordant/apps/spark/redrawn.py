@@ -58,7 +58,7 @@ PASS = 50
 SCORES = 1 << 23
 """Scores of all replicates, which each task sends as many slopes of, at most."""
 FAR = 10.0
-"""Scores without a prior beyond which a replicate is fitted by itself."""
+"""Scores and coefficients without a prior beyond which a replicate is fitted by itself."""
 NODES = 4096
 """Items of which the inverse of the Hessian is made, at most."""
 PreferenceWork = Callable[[Preferences], Sums]
@@ -98,9 +98,9 @@ class Draw:
                 found[rows] = atoms.drawn(stream)[which[rows] - stream.begin][:, own]
         return found
 
-    def some(self, prefs: Preferences, which: Ints) -> Iterator[tuple[slice, Ints]]:
-        """The same, some replicates at a time."""
-        step = max(1, AT_ONCE // max(prefs.distinct, 1))
+    def some(self, prefs: Preferences, which: Ints, entries: int = 1) -> Iterator[tuple[slice, Ints]]:
+        """The same, some replicates at a time; ``entries``: numbers that are held of each replicate, beside draws."""
+        step = max(1, AT_ONCE // max(prefs.distinct, entries))
         for begin in range(0, len(which), step):
             part = slice(begin, begin + step)
             yield part, self.of(prefs, which[part])
@@ -134,6 +134,11 @@ class _Pulls:
 
 class Drawn(Protocol):
     """Judgments of a share, and the gradients of the replicates that draw from them."""
+
+    @property
+    def entries(self) -> int:
+        """Numbers that each replicate takes."""
+        ...
 
     def pulls(self, now: Floats, draws: Ints) -> Floats:
         """The gradients by scores and coefficients, as ``now`` of shape (both, replicates)."""
@@ -260,7 +265,7 @@ class _PullsBeside:
         batch, items = Batch.whole(prefs), len(self.items)
         own = np.append(self.items.codes_of(prefs.items.take(batch.item)), np.arange(items, self.now.shape[1]))
         drawn, found = self.beside.of(batch), np.zeros(self.now.shape)
-        for part, draws in self.draw.some(prefs, self.which):
+        for part, draws in self.draw.some(prefs, self.which, drawn.entries):
             found[part, own] = drawn.pulls(np.ascontiguousarray(self.now[part][:, own].T), draws).T
         return Sums(pulls=found)
 
@@ -494,10 +499,9 @@ class Again:
         with stage("bootstrap"):
             seen = self.judged(_Seen(draw, beside))
             values, solved = climbed(point, inverse_beside(information, prior, items), replicates, gradient, keep_on)
-        surely, values = self._bound_together(draw, kept), values[:, :items]
-        solved &= beside.there(seen)
-        if prior == 0:  # far out a slope of nothing may be no maximum
-            solved &= surely & (np.abs(values).max(axis=1, initial=0.0) < FAR)
+        surely, free = self._bound_together(draw, kept), values if prior == 0 else values[:, items:]
+        solved &= beside.there(seen) & (np.abs(free).max(axis=1, initial=0.0) < FAR)  # far out a flat may be no maximum
+        solved, values = solved & (surely | (prior > 0)), values[:, :items]
         left, unlimited = np.flatnonzero(~solved).tolist(), int(replicates - surely.sum())
         with stage("replicates by themselves", len(left)) as advance:
             for replicate in left:
@@ -507,6 +511,8 @@ class Again:
                 try:
                     values[replicate] = alone(found, FALLBACK_PRIOR if endless else prior)
                 except NoMaximumLikelihood:
+                    if prior > 0:
+                        raise
                     values[replicate], endless = np.nan, True
                 else:
                     if links is not None:
