@@ -23,7 +23,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import clustered, frames, ranking, splitting
+    from concordant.apps.spark import clustered, frames, ranking, redrawn, splitting
     from concordant.apps.spark import divided as known_
     from concordant.apps.spark import shares as shares_
     from concordant.apps.spark.divided import Known
@@ -426,12 +426,13 @@ def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = JudgedQueries.of(votes(20, 2000), spark, most=20)  # of which there is a maximum without a prior
+    judged = JudgedQueries.of(votes(20, 2000), spark, most=20)
     monkeypatch.setattr(frames, "HERE", 10)
+    monkeypatch.setattr(redrawn, "SCORES", 10)  # of all replicates
     with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
-        cs.rank(judged, "plackett-luce", ties="davidson", prior=0.0, interval="bootstrap")
+        cs.rank(judged, "plackett-luce", ties="davidson", interval="bootstrap")
     with pytest.raises(cc.UsageError, match="no intervals are asked for"):
-        cs.rank(judged, ties="davidson", prior=0.0, interval="bootstrap")
+        cs.rank(judged, ties="davidson", interval="bootstrap")
     judged = JudgedQueries.of(lists("orders", 20, 60), spark, most=20)
     monkeypatch.setattr(clustered, "DIFFERENT", 3)
     for structure in ("plackett-luce", "bradley-terry"):

@@ -287,7 +287,7 @@ def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
         ("selections", "cascade", {"interval": "auto"}, True),
         ("selections", "cascade", {"interval": "bootstrap"}, True),
         ("selections", "dependent-click", {"interval": "none"}, True),
-        ("selections", "dependent-click", {"interval": "bootstrap"}, False),
+        ("selections", "dependent-click", {"interval": "bootstrap"}, True),
         ("comparisons", "rrf", {"interval": "none"}, False),
     ):
         judged = JudgedQueries.of(spark.createDataFrame(pa.table(drawn(kind, 1))), spark)
