@@ -87,9 +87,21 @@ def _cells(share: Share) -> Sums:
     return Sums(touched=share.touched, cells=Tally.of(key, cells.shown, cells.clicked))
 
 
-def _readers(share: Share) -> Sums:
+@dataclass(frozen=True, eq=False)
+class Readers(Share):
+    """What dependent readers of the lists of a share surely examined, and what stands below the last click."""
+
+    left: Left
+
+    @classmethod
+    def reading(cls, share: Share) -> Readers:
+        """Those of a share that has kept its judgments."""
+        return cls(share.queries, share.items, share.touched, share.judgments, Left.of(batch_of(share)))
+
+
+def _readers(share: Readers) -> Sums:
     """Clicks and sure examinations of each item; how often clicks at each place were followed by others, and not."""
-    left = Left.of(batch_of(share))
+    left = share.left
     places = Tally.of(np.arange(len(left.went_on)), left.went_on, left.last)
     return Sums(touched=share.touched, clicks=left.clicks, sure=left.sure, places=places)
 
@@ -101,8 +113,8 @@ class _Moved:
     on: Floats
     a: Floats
 
-    def __call__(self, share: Share) -> Sums:
-        return Sums(reached=Left.of(batch_of(share)).reached(self.on, self.a))
+    def __call__(self, share: Readers) -> Sums:
+        return Sums(reached=share.left.reached(self.on, self.a))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +124,8 @@ class _Passed:
     on: Floats
     a: Floats
 
-    def __call__(self, share: Share) -> Sums:
-        left = Left.of(batch_of(share))
+    def __call__(self, share: Readers) -> Sums:
+        left = share.left
         stayed = left.stayed(self.on, self.a)[0]
         return Sums(below=left.examined(stayed) - left.sure, squared=left.squared(stayed))
 
@@ -230,6 +242,7 @@ def _of_rates(found: Sums, _: Read, member: Structure, __: Mapping[str, Any], ba
 
 def _dependent(shares: Divided, _: Structure, __: Mapping[str, Any]) -> Read:
     with stage("how readers go on"):
+        shares.change(Readers.reading)
         found = shares.sums(_readers)
         clicks, sure, places = found["clicks"], found["sure"], found["places"]
         went_on, last = (np.asarray(each, np.float64) for each in places.columns)
