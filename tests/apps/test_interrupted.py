@@ -81,6 +81,30 @@ def left(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def test_a_signal_while_python_frees_something_is_not_lost() -> None:
+    """What is raised there Python drops, with a traceback: importing has such callbacks."""
+    code = """
+import os, signal, sys, time
+from concordant.apps.commands.saying import Interrupted, Watch
+class Freed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+watch = Watch(lambda: None)
+watch.begin()
+try:
+    Freed()
+    for _ in range(200):
+        time.sleep(0.1)
+except Interrupted:
+    print("interrupted", watch.status)
+watch.end()
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert found.stdout == "interrupted 130\n"
+    assert found.stderr == ""
+
+
 @pytest.mark.parametrize("command", ["rank", "audit", "fit", "ingest"])
 def test_nothing_half_written(command: str, logs: Path, tmp_path: Path) -> None:
     """At drawn moments of a run, two of them while it works; where it was quicker or slower than thought, again."""

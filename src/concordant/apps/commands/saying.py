@@ -152,6 +152,7 @@ class Watch:
         self._before: dict[int, Any] = {}
         self._woken = -1
         self._late: threading.Timer | None = None
+        self._lost = sys.unraisablehook
 
     @property
     def status(self) -> int:
@@ -160,6 +161,7 @@ class Watch:
 
     def begin(self) -> None:
         """Take the signals over, but for those that are ignored (nohup) or that someone else takes."""
+        self._lost, sys.unraisablehook = sys.unraisablehook, self._swallowed
         for number in WATCHED:
             if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
                 self._before[number] = signal.signal(number, self._handle)
@@ -171,6 +173,7 @@ class Watch:
 
     def end(self) -> None:
         """Give the signals back."""
+        sys.unraisablehook = self._lost
         for number, before in self._before.items():
             signal.signal(number, before)
         if sys.platform != "win32":
@@ -194,12 +197,24 @@ class Watch:
         if self.caught is not None or self.over:
             return
         if _loading(frame):  # an exception in there may end the process
-            again = threading.Timer(SOON, _thread.interrupt_main, [number])
-            again.daemon = True
-            again.start()
+            self._again(number)
             return
         self.caught = number
         raise Interrupted
+
+    def _again(self, number: int) -> None:
+        """Have the signal come again, soon."""
+        again = threading.Timer(SOON, _thread.interrupt_main, [number])
+        again.daemon = True
+        again.start()
+
+    def _swallowed(self, what: Any) -> None:
+        """Python drops what is raised while it frees something: a signal that came just then comes again."""
+        if self.caught is None or not isinstance(what.exc_value, Interrupted):
+            self._lost(what)
+            return
+        number, self.caught = self.caught, None
+        self._again(number)
 
     def _wait(self) -> None:
         """Wait for a signal that is ours, then for the main thread; end the process if that takes too long."""
