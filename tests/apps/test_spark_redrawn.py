@@ -426,8 +426,6 @@ def test_clusters_of_many_kinds_of_judgments(spark: Any, monkeypatch: pytest.Mon
 
 def test_what_is_drawn_where(spark: Any) -> None:
     for structure, log, asked in CASES:
-        if structure == "inverse-propensity":
-            break
         one = judged(spark, log)
         assert divided_here(one, structure, {**DRAWS, **asked})
         if structure in ("bradley-terry", "plackett-luce"):

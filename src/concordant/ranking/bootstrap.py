@@ -104,8 +104,8 @@ class Bootstrap:
         if affected := int((self.unlimited > 0).sum()):
             text = (
                 "in up to {most:,.0f} of {replicates:,.0f} bootstrap replicates (in {graphs:graphs}) an item only won "
-                "or only lost or was not drawn: such scores count as infinite without a prior, and are as finite as "
-                "the prior makes them with one"
+                "or only lost or was not drawn, or scores and parameters could grow together without end: such scores "
+                "count as infinite without a prior, and are as finite as the prior makes them with one"
             )
             most, replicates = float(self.unlimited.max()), float(len(self.replicates))
             notes.append(Note("unlimited replicates", text, graphs=affected, most=most, replicates=replicates))

@@ -173,7 +173,8 @@ class Watch:
 
     def end(self) -> None:
         """Give the signals back."""
-        sys.unraisablehook = self._lost
+        if sys.unraisablehook == self._swallowed:  # else somebody took it over
+            sys.unraisablehook = self._lost
         for number, before in self._before.items():
             signal.signal(number, before)
         if sys.platform != "win32":

@@ -165,8 +165,8 @@ def refuse_estimated(structure: Any) -> NoReturn:
     """Refuse the bootstrap of a query that no task can hold, of what all of a log tells. Errors: UsageError."""
     member = find_structure(structure)
     raise UsageError(
-        f"on Spark there is no bootstrap of {member.name} where no task can hold a query and replicates take more than "
-        f"{DRAWN:,} numbers, or clusters have several columns; leave ",
+        f"on Spark there is no bootstrap of {member.name} where no task can hold a query and its replicates take too "
+        "many numbers together, or clusters have several columns; ask for fewer replicates, or leave ",
         Setting("interval"),
         " out, or work without Spark",
     )
