@@ -21,7 +21,7 @@ if not why_not():
     from concordant.apps.spark.clustered import ByClusters
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.learning_held import Sums
-    from concordant.apps.spark.ranking import divided_here, ranked, ranking_of, write_ranking
+    from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
 
 COLUMNS = ("item", "component", "rank", "score", "lower", "upper", "judgments", "rank_lower", "rank_upper", "flag")
 
@@ -258,9 +258,9 @@ def test_what_is_too_much_is_not_brought_together(monkeypatch: pytest.MonkeyPatc
 )
 def test_spark(spark: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], interval: str) -> None:
     def refused(*_: Any) -> Any:
-        raise AssertionError("the driver was asked for the query")
+        raise AssertionError("a task of its own was asked for")
 
-    monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
+    monkeypatch.setattr(JudgedQueries, "alone", refused)
     log = in_ways(votes(9, 40, 30, ends=2, ties=0.1), 20)
     small = {"left": ["a", "b"], "right": ["b", "a"], "outcome": ["left", "left"], "who": ["p1", "p2"]}
     small["way 20"] = ["w1", "w2"]
@@ -283,8 +283,8 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(
 ) -> None:
     log = votes(9, 40, 30)
     frame = spark.createDataFrame(pa.table(log))
-    monkeypatch.setattr(frames, "HERE", 400)
-    monkeypatch.setattr(ranking, "HERE", 400)
+    monkeypatch.setattr(frames, "ALONE", 400)
+    monkeypatch.setattr(ranking, "ALONE", 400)
     for module in (clustered, coefficients):
         monkeypatch.setattr(module, "LARGEST", 5)
     judged = JudgedQueries.of(frame, spark, most=300, cluster="who")
@@ -297,22 +297,3 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(
         assert ("9 rows have no intervals" in " ".join(notes)) is said
     with pytest.raises(cc.UsageError, match=r"has [\d,]+ distinct judgments"):
         ranked(judged, "bradley-terry", interval="sandwich")
-
-
-def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
-    log = votes(9, 40, 3)
-    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, cluster="who")
-    plain = JudgedQueries.of(spark.createDataFrame(pa.table({n: log[n] for n in ("left", "right", "outcome")})), spark)
-    for asked, structure, clustered_, plain_ in (
-        ({"interval": "auto"}, "bradley-terry", True, True),
-        ({"interval": "none"}, "bradley-terry", True, True),
-        ({"interval": "bootstrap"}, "bradley-terry", True, True),
-        ({"interval": "auto", "ties": "cumulative"}, "bradley-terry", True, True),
-        ({"interval": "auto", "ties": "davidson"}, "bradley-terry", True, True),
-        ({"interval": "auto"}, "borda", True, True),
-        ({"interval": "none"}, "borda", True, True),
-        ({"interval": "bootstrap", "ties": "davidson"}, "bradley-terry", True, True),
-        ({"interval": "bootstrap"}, "borda", True, True),
-    ):
-        assert divided_here(judged, structure, asked) is clustered_
-        assert divided_here(plain, structure, asked) is plain_

@@ -270,11 +270,11 @@ def test_spark(
     spark: Any, monkeypatch: pytest.MonkeyPatch, people: int, options: dict[str, Any], interval: str
 ) -> None:
     def refused(*_: Any) -> Any:
-        raise AssertionError("the driver was asked for the query")
+        raise AssertionError("a task of its own was asked for")
 
-    monkeypatch.setattr(JudgedQueries, "_on_driver", refused)
+    monkeypatch.setattr(JudgedQueries, "alone", refused)
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "HERE", 200)
+        monkeypatch.setattr(module, "ALONE", 200)
     options = dict(options)
     log = votes(9, 700, ties=0.1, first=1, people=people)
     log = graded(log) if options.get("ties") == "cumulative" else log
@@ -283,7 +283,6 @@ def test_spark(
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=300, **given)
     assert judged.large == ("large",)
     structure = options.pop("structure", "bradley-terry")
-    assert ranking.divided_here(judged, structure, {"interval": "auto", **options})
     found = ranking_of(ranked(judged, structure, **options), judged, structure, "auto", 0.95)
     whole = cc.rank(cc.read(log, **given), structure, **options)
     assert found.interval == interval
@@ -297,7 +296,7 @@ def test_the_side_at_home_is_a_covariate_of_a_query_that_is_divided(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of rankings and of targets, though the log has no column of it."""
-    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for the query"))
+    monkeypatch.setattr(JudgedQueries, "alone", lambda *_: pytest.fail("a task of its own was asked for"))
     log = without(votes(6, 300), "home", "length")
     log["outcome"] = ["left" if number % 3 else one for number, one in enumerate(log["outcome"])]
     log["neutral"] = [number % 5 == 0 for number in range(300)]
@@ -315,7 +314,7 @@ def test_the_side_at_home_is_a_covariate_of_a_query_that_is_divided(
 
 def test_intervals_that_would_take_too_much_are_left_out(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "HERE", 100)
+        monkeypatch.setattr(module, "ALONE", 100)
     monkeypatch.setattr(coefficients_, "LARGEST", 5)
     log = votes(9, 400, ties=0.1)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=90, **reading(log))

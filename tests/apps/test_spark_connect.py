@@ -33,7 +33,7 @@ CHOSEN = (
     "test_spark_values.py::test_times_are_labels_whatever_the_time_zone",
     "test_spark_engine.py::test_nothing_is_left_in_the_session",
     "test_spark_rank.py::test_the_ranking_is_that_of_duckdb[200]",
-    "test_spark_rank.py::test_a_query_that_no_task_can_hold_is_ranked_by_the_driver",
+    "test_spark_rank.py::test_a_query_that_no_task_can_hold_among_others",
     "test_spark_rank.py::test_refused_rows_are_counted_as_duckdb_counts_them",
     "test_spark_rank.py::test_executors_write_a_folder",
     "test_spark_tasks.py::test_failures_are_one_line",

@@ -88,6 +88,11 @@ CASES: dict[str, tuple[tuple[Table, Table], dict[str, Any], dict[str, Any]]] = {
         {"structure": copeland, "order": "all", "ridge": [0.01, 1.0], "folds": 2, "target": "ndcg@3"},
         {},
     ),
+    "a function of queries with features of their own": (
+        votes(5, 500, integers=True, tie=0.2),
+        {"structure": copeland, "order": "all"},
+        {},
+    ),
     "clicks": (clicks(), {}, {}),
     "several clicks": (clicks(several=True), {"folds": 2}, {}),
 }
@@ -100,11 +105,11 @@ def test_the_fit_of_memory(spark: Any, name: str) -> None:
     (log, rows), params, reading = CASES[name]
     plain = AggregationRanker(**params).fit(rows, read(log, **reading))
     frames = (spark.createDataFrame(pa.table(table)).repartition(3) for table in (log, rows))
-    most = {"most": 8} if name == "a function" else {}  # queries that the driver has to hold
+    most = {"most": 8} if name.startswith("a function") else {}  # queries that have a task each
     ours = fit(*([AggregationRanker(**params)] if params else []), *frames, **reading, **most)
-    by_driver = [note for note in ours.status_["notes"] if "done by the driver" in note]
-    assert bool(by_driver) == bool(most)
-    ours.status_["notes"] = [note for note in ours.status_["notes"] if note not in by_driver]
+    alone = [note for note in ours.status_["notes"] if "in a task of its own" in note]
+    assert bool(alone) == bool(most)
+    ours.status_["notes"] = [note for note in ours.status_["notes"] if note not in alone]
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9, atol=1e-10 * np.abs(plain.coef_).max())
     told, mine = dict(plain.status_), dict(ours.status_)
     for status in (told, mine):

@@ -1,4 +1,4 @@
-"""The default fit where one query is too large for a task: slices of it give what memory gives, without the driver."""
+"""The default fit where one query is too large for a task: its slices give what memory gives, no task has all of it."""
 
 from __future__ import annotations
 
@@ -538,11 +538,11 @@ ON_SPARK += ["several clicks and a gate", "clicks with gaps", "pairs of clicks a
 
 
 @pytest.mark.parametrize("name", ON_SPARK)
-def test_no_driver_on_spark(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_task_has_all_of_it(spark: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant.apps.spark import learning_cutting
     from concordant.spark import fit
 
-    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    monkeypatch.setattr(JudgedQueries, "alone", lambda *_: pytest.fail("a task of its own was asked for"))
     monkeypatch.setattr(learning_cutting, "SHARE", 150)
     (log, rows), params, large = CASES[name]
     if name == "τ² given":  # and no column of queries
@@ -673,18 +673,18 @@ def test_a_sample_without_the_divided_query(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the driver's, and refused by name where that could not hold it."""
+    """It has a task of its own, and is refused by name where that could not hold it."""
     from concordant.spark import fit
 
     log, rows = CASES["beside small ones"][0]
     frames = [spark.createDataFrame(pa.table(table)) for table in (log, rows)]
-    monkeypatch.setattr("concordant.apps.spark.frames.HERE", 10)
+    monkeypatch.setattr("concordant.apps.spark.frames.ALONE", 10)
     asked: list[dict[str, Any]] = [{"structure": lambda batch: batch}]
     for params in asked:
         said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted to structures by name"
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
-    monkeypatch.setattr("concordant.apps.spark.frames.HERE", 1 << 24)
+    monkeypatch.setattr("concordant.apps.spark.frames.ALONE", 1 << 24)
     with pytest.raises(UsageError, match=r"a pair of items of query 'large' has 3 distinct judgments, and a task"):
         fit(*frames, most=2)
     odd = {key: [*values[:-1], "maybe" if key == "outcome" else values[-1]] for key, values in log.items()}

@@ -23,7 +23,7 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import frames
+    from concordant.apps.spark import frames, partitioning, redrawn
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.partitioning import TooLarge
     from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
@@ -144,16 +144,54 @@ def test_options_of_reading_go_where_they_belong(spark: Any) -> None:
         cs.rank(JudgedQueries.of(frame, spark, **reading), "cascade", reading=reading)
 
 
-def test_a_query_that_no_task_can_hold_is_ranked_by_the_driver(spark: Any, log: Path) -> None:
+def test_a_query_that_no_task_can_hold_among_others(spark: Any, log: Path) -> None:
     expected = cc.rank(cc.read(log), "log-odds", interval="none")
     judged = JudgedQueries.of(log, spark, most=60)
     assert 0 < len(judged.large) < len(expected.queries)
     board = on_spark(judged, "log-odds", interval="none")
     assert_same(board, expected)
-    assert "more than 60 distinct judgments: divided among tasks, or done by the driver" in board.notes[0]
+    assert "more than 60 distinct judgments: divided among tasks, or in a task of its own" in board.notes[0]
     unseen = JudgedQueries.opened(log, spark).sized(most=60, look=False)
     with pytest.raises(TooLarge, match="one query has more than 60 distinct"):
         on_spark(unseen, interval="none")
+
+
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize(
+    ("structure", "asked"),
+    [
+        ("bradley-terry", {"prior": "auto"}),
+        ("bradley-terry", {"interval": "bootstrap", "replicates": 40}),
+        ("plackett-luce", {"prior": "auto", "reference": 3}),
+    ],
+)
+def test_a_query_with_a_task_of_its_own(
+    structure: str, asked: dict[str, Any], texts: bool, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked of one query that is all of the log, and is no sum over judgments: the ranking of memory."""
+    monkeypatch.setattr(redrawn, "NODES", 3)
+    rng = np.random.default_rng(3)
+    left = rng.integers(0, 9, 400)
+    right = (left + rng.integers(1, 9, 400)) % 9
+    log = {"left": left.tolist(), "right": right.tolist(), "outcome": rng.choice(["left", "right"], 400).tolist()}
+    if texts:
+        log |= {side: [f"item {item}" for item in log[side]] for side in ("left", "right")}
+        asked = asked | ({"reference": "item 3"} if "reference" in asked else {})
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=50)
+    assert judged.large == (None,)
+    assert_same(on_spark(judged, structure, **asked), cc.rank(cc.read(log), structure, **asked))
+    monkeypatch.setattr(frames, "ALONE", 60)
+    with pytest.raises(
+        cc.UsageError, match=r"the log has \d+ distinct judgments; on Spark one query with more than 60"
+    ):
+        on_spark(judged, structure, **asked)
+
+
+def test_refused_rows_of_a_query_with_a_task_of_its_own(spark: Any) -> None:
+    log = {"left": [*"abcab"], "right": [*"bcacc"], "outcome": ["left", "right", "maybe", "left", "right"]}
+    judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=2)
+    with pytest.raises(cc.InputError, match="maybe"):
+        on_spark(judged, prior="auto")
 
 
 def test_many_equal_judgments_do_not_make_a_query_large(spark: Any) -> None:
@@ -248,7 +286,7 @@ def test_the_command(log: Path, tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 6) | st.none(), min_size=1, max_size=40), st.integers(1, 12))
 def test_a_task_works_through_whole_queries_piece_by_piece(queries: list[int | None], rows: int) -> None:
     table = pa.table({"query": pa.array(queries, pa.int64()), "row": range(len(queries))})
-    pieces = list(frames._pieces(table, rows))
+    pieces = list(partitioning.some_queries(table, rows))
     assert sorted(row for piece in pieces for row in piece["row"].to_pylist()) == list(range(len(queries)))
     homes = [set(piece["query"].to_pylist()) for piece in pieces]
     assert sum(map(len, homes)) == len(set(queries))  # no query is split

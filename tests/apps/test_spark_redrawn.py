@@ -30,7 +30,7 @@ if not why_not():
     from concordant.apps.spark import clustered, frames, ranking, redrawn, tied_rankings
     from concordant.apps.spark.divided import Known
     from concordant.apps.spark.frames import JudgedQueries
-    from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
+    from concordant.apps.spark.ranking import ranked, ranking_of
     from concordant.apps.spark.redrawn import Again
     from concordant.apps.spark.shares import Listed, ListedPairs, Whole
     from concordant.apps.spark.structure_sums import of_shares, reading
@@ -407,7 +407,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_a_bootstrap_on_spark(number: int, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole logs of one large and one small query; nothing that the driver would have to take."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "HERE", 10)
+        monkeypatch.setattr(module, "ALONE", 10)
     structure, log, asked = CASES[number]
     agrees(spark, log, structure, **asked)
 
@@ -415,21 +415,10 @@ def test_a_bootstrap_on_spark(number: int, spark: Any, monkeypatch: pytest.Monke
 def test_clusters_of_many_kinds_of_judgments(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where kinds × replicates are too many to be brought together."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "HERE", 10)
+        monkeypatch.setattr(module, "ALONE", 10)
     monkeypatch.setattr(clustered, "DRAWN", 10)
     log = votes(30, 900, alone=1)
     rng = np.random.default_rng(0)
     log["who"] = [f"p{rng.integers(60)}" for _ in log["left"]]
     for structure in ("bradley-terry", "copeland"):
         agrees(spark, log, structure)
-
-
-def test_what_is_drawn_where(spark: Any) -> None:
-    for structure, log, asked in CASES:
-        one = judged(spark, log)
-        assert divided_here(one, structure, {**DRAWS, **asked})
-        if structure in ("bradley-terry", "plackett-luce"):
-            compared = "left" in log
-            assert divided_here(one, structure, {**DRAWS, "ties": "davidson"}) == (compared or "rank" in log)
-            cumulative = divided_here(one, structure, {**DRAWS, "ties": "cumulative"})
-            assert cumulative == (compared and structure == "bradley-terry")

@@ -24,7 +24,7 @@ if not why_not():
     from concordant.apps.spark import clustered, frames, learning_clicks, ranking, shares, splitting, structure_sums
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.lists_of_log import settled
-    from concordant.apps.spark.ranking import divided_here, ranked, ranking_of
+    from concordant.apps.spark.ranking import ranked, ranking_of
     from concordant.apps.spark.shares import Ballots, TooMuch
     from concordant.apps.spark.structure_sums import of_shares, reading
 
@@ -226,7 +226,7 @@ def on_spark(spark: Any, log: Log, structure: str, monkeypatch: pytest.MonkeyPat
     """The ranking of a log with a query that no task can hold, of which the driver does not take the judgments."""
     monkeypatch.setattr(splitting, "SHARE", 60)
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "HERE", 10)
+        monkeypatch.setattr(module, "ALONE", 10)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=40)
     assert len(judged.large) == 1
     made = ranked(judged, structure, **asked)
@@ -277,23 +277,6 @@ def test_a_ranking_with_nothing_said_of_intervals(spark: Any, monkeypatch: pytes
         assert "no intervals: log-odds has them by the bootstrap, which takes long" in " ".join(ours.notes)
 
 
-def test_which_logs_of_one_query_the_command_divides(spark: Any) -> None:
-    """Lists that recur are perhaps few, of which memory draws a bootstrap."""
-    for kind, structure, asked, divides in (
-        ("orders", "copeland", {"interval": "none"}, True),
-        ("orders", "copeland", {"interval": "auto"}, False),
-        ("orders", "copeland", {"interval": "bootstrap"}, True),
-        ("comparisons", "copeland", {"interval": "auto"}, True),
-        ("selections", "cascade", {"interval": "auto"}, True),
-        ("selections", "cascade", {"interval": "bootstrap"}, True),
-        ("selections", "dependent-click", {"interval": "none"}, True),
-        ("selections", "dependent-click", {"interval": "bootstrap"}, True),
-        ("comparisons", "rrf", {"interval": "none"}, False),
-    ):
-        judged = JudgedQueries.of(spark.createDataFrame(pa.table(drawn(kind, 1))), spark)
-        assert divided_here(judged, structure, asked) is divides, (kind, structure, asked)
-
-
 @pytest.mark.parametrize(
     ("kind", "structure", "asked"),
     [
@@ -332,7 +315,7 @@ def test_a_large_query_beside_others_is_read_as_all_of_the_log_says(
     spark: Any, structure: str, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the driver takes what the models read, or passes over it do; no judgment of it comes to the driver."""
-    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    monkeypatch.setattr(JudgedQueries, "alone", lambda *_: pytest.fail("a task of its own was asked for"))
     monkeypatch.setattr(learning_clicks, "FEW", learning_clicks.FEW if few else 0)
     log = beside(drawn("several clicks", 7, rows=90), "several clicks")
     own = {"interval": "none", "clip": 0.3} if structure == "inverse-propensity" else {"level": 0.8}
@@ -348,7 +331,7 @@ def test_a_large_query_beside_others_is_read_as_all_of_the_log_says(
 
 
 def test_dependent_clicks_of_a_log_that_is_one_large_query(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JudgedQueries, "_on_driver", lambda *_: pytest.fail("the driver was asked for a query"))
+    monkeypatch.setattr(JudgedQueries, "alone", lambda *_: pytest.fail("a task of its own was asked for"))
     log = drawn("several clicks", 8, rows=90)
     plain = {name: values for name, values in log.items() if name != "query"}
     for one in (log, plain):
@@ -381,7 +364,7 @@ def test_targets_are_those_of_a_query_that_is_not_divided(
             log[name] += values
         log["clicked"], log["position"] = log["clicked"] + [1, 0] * 2, log["position"] + [1, 2] * 2
     monkeypatch.setattr(splitting, "SHARE", 60)
-    monkeypatch.setattr(frames, "HERE", 10)
+    monkeypatch.setattr(frames, "ALONE", 10)
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     given = {"structure": structure, "order": "all"}
     ours, theirs = (
@@ -407,7 +390,7 @@ def test_targets_of_subsets_are_those_of_a_query_that_is_not_divided(
 ) -> None:
     log = drawn(kind, 14, items=8, rows=60)
     monkeypatch.setattr(splitting, "SHARE", 60)
-    monkeypatch.setattr(frames, "HERE", 10)
+    monkeypatch.setattr(frames, "ALONE", 10)
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     given = {"structure": structure, "order": order, "subsets": 6, "seed": 3}
     ours, theirs = (

@@ -30,7 +30,7 @@ from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
-from concordant.apps.spark.frames import HERE, JudgedQueries, Table
+from concordant.apps.spark.frames import JudgedQueries, Table
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
@@ -49,7 +49,8 @@ from concordant.ranking.structures import structure as find_structure
 @without_pandas_warning()
 def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     """Rank on the executors and write; False, with nothing done, where that is the driver's work: a log that is one
-    query, a store, a PrefLib file, or scores against an item, which not every task may hold.
+    query which a task holds among others, a store, a PrefLib file, or scores against an item, which not every task may
+    hold.
     """
     log, output, quiet = options.log, options.output, options.quiet
     log = Several((log, *options.more)) if options.more else log
@@ -67,8 +68,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
                 if _fits(judged):
                     return False
                 judged = judged.sized()
-                by_tasks = ranking.divided_here(judged, structure, asked)
-                if not judged.large or (not by_tasks and judged.large_sizes[0] <= HERE):
+                if not judged.large:
                     return False
             check_grades(options, judged.checks.layout.roles, judged.name)
             # perhaps there are no rankings at all: what reads on one machine settles it

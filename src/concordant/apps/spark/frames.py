@@ -28,7 +28,6 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -37,7 +36,7 @@ from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
-from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, spread
+from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, some_queries, spread
 from concordant.apps.spark.reading import Files
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError, counted
@@ -111,9 +110,9 @@ TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
-or by lists (``splitting``, ``learning_cutting``), or worked on by the driver."""
-HERE = 1 << 24
-"""Distinct judgments (rows, for lists) beyond which the driver does not take one query either: some 4 GiB."""
+or by lists (``splitting``, ``learning_cutting``), or has a task of its own."""
+ALONE = 1 << 24
+"""Distinct judgments (rows, for lists) beyond which no task takes one query even by itself: some 4 GiB."""
 BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
 READING = {"columns", "kind", "clicks", "unranked", "on_error", "cluster", "covariates", "home", "engine", "master"} | {
@@ -243,14 +242,16 @@ class JudgedQueries:
     ) -> DataFrame:
         """Return what ``task`` makes of the preferences of all queries, some at a time, in tables of ``schema``.
 
-        Nothing runs before the frame is asked for its rows, but the work on queries that no task can hold: by
-        ``divided``, which takes a label; where there is none or it returns None, by ``task`` on the driver.
+        Nothing runs before the frame is asked for its rows, but the work on queries that no task can hold among others:
+        by ``divided``, which takes a label; one of which there is none or it returns None has a task of its own.
         """
         made = self._tasks(partial(_made, checks=self.checks, most=self.most, task=task, schema=schema), schema)
         for label in self.large:
             rows = None if divided is None else divided(label)
-            rows = task(self._on_driver(label)) if rows is None else rows
-            if len(rows):  # of none Spark Connect makes no frame
+            if rows is None:
+                work = partial(_alone, checks=self.checks, task=task, schema=schema)
+                made = made.unionByName(self.alone(label).repartition(1).mapInArrow(work, from_arrow_schema(schema)))
+            elif len(rows):  # of none Spark Connect makes no frame
                 made = made.unionByName(self.session.createDataFrame(rows.select(schema.names).cast(schema)))
         return made
 
@@ -334,7 +335,7 @@ class JudgedQueries:
         if not large:
             return sized
         whose = counted(len(large), "query") if self.by_query else "the log, one query,"
-        note = f"{whose} with more than {most:,} {self.unit}: divided among tasks, or done by the driver"
+        note = f"{whose} with more than {most:,} {self.unit}: divided among tasks, or in a task of its own"
         labels = tuple(sorted(large))
         return replace(
             sized, large=labels, large_sizes=tuple([large[each] for each in labels]), notes=(*sized.notes, note)
@@ -415,13 +416,13 @@ class JudgedQueries:
         """Whether no query is one that a task can hold, as far as that is known."""
         return bool(self.large) and (not self.by_query or sum(self.large_sizes) == self.total)
 
-    def _on_driver(self, label: Any) -> Preferences:
-        """Return the preferences of one query from its counts. Errors (UsageError): too many for the driver."""
+    def alone(self, label: Any) -> DataFrame:
+        """Return the counted rows of one query, for a task of its own. Errors (UsageError): too many for any."""
         number = self.large_sizes[self.large.index(label)]
-        if number > HERE:
+        if number > ALONE:
             raise UsageError(
                 f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self.unit}; on "
-                f"Spark one query with more than {HERE:,} is ranked where what is asked for adds up over judgments: "
+                f"Spark one query with more than {ALONE:,} is ranked where what is asked for adds up over judgments: "
                 "Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
                 ") where no intervals are asked for (",
@@ -431,12 +432,7 @@ class JudgedQueries:
                 "structures by name whose scores are found so",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
-        with told(self.name):
-            if self.compared:
-                frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
-            table = frame.toArrow()
-        with self.explained():
-            return self.checks.preferences(table)
+        return frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS)) if self.compared else frame
 
 
 def _made(
@@ -446,10 +442,19 @@ def _made(
     table = put_together(batches, most)
     if table is None:
         return
-    for some in _pieces(table, TASK):
+    for some in some_queries(table, TASK):
         prefs = checks.preferences(some)
         if len(prefs.queries):
             yield from task(prefs).select(schema.names).cast(schema).to_batches()
+
+
+def _alone(
+    batches: Iterator[pa.RecordBatch], *, checks: Checks, task: Task, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """A task that has but one query: from its rows to those that it makes."""
+    held = [batch for batch in batches if len(batch)]
+    if held and len(prefs := checks.preferences(pa.Table.from_batches(held))):
+        yield from task(prefs).select(schema.names).cast(schema).to_batches()
 
 
 def _plain_forms(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> Iterator[pa.RecordBatch]:
@@ -460,28 +465,6 @@ def _plain_forms(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> Iterato
             labels = pa.array([label for text in labels.to_pylist() if isinstance(label := json.loads(text), str)])
         labels = labels.cast(pa.string())
         yield pa.record_batch([labels, plain_form(labels).cast(pa.string())], schema=FORMED)
-
-
-def _pieces(table: pa.Table, rows: int) -> Iterator[pa.Table]:
-    """Yield the queries of a task some at a time, in pieces of about so many rows.
-
-    >>> votes = pa.table({"query": ["q", "p", "q", "r"], "winner": [1, 2, 3, 4]})
-    >>> [piece["winner"].to_pylist() for piece in _pieces(votes, 2)]
-    [[1, 3], [2, 4]]
-    """
-    if "query" not in table.column_names or len(table) <= rows + rows // 2:
-        yield table
-        return
-    codes = table["query"].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-    counts = np.bincount(codes)
-    piece = ((np.cumsum(counts) - 1) // rows)[codes]
-    sorter = np.argsort(piece, kind="stable")
-    sizes = np.bincount(piece)
-    table = table.take(pa.array(sorter))
-    begin = 0
-    for size in sizes[sizes > 0].tolist():
-        yield table.slice(begin, size)
-        begin += size
 
 
 def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:

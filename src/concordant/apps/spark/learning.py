@@ -206,8 +206,8 @@ def fit(
     their queries into targets, take the moments of the features and add gradients, curvature, normal equations and
     losses of their queries up; p × p numbers a part reach the driver, and a sample of queries where the features inform
     the aggregation. A query with more than ``most`` distinct judgments is divided among tasks, but for structures that
-    are functions: then it is the driver's. Of clicks all of the log tells how positions are examined or readers go on,
-    and which of both reads lists with several clicks.
+    are functions: then it has a task of its own. Of clicks all of the log tells how positions are examined or readers
+    go on, and which of both reads lists with several clicks.
 
     Parameters
     ----------

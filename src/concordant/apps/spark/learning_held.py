@@ -46,6 +46,8 @@ PIECES = pa.schema([("bucket", pa.int64()), ("left", pa.int64()), ("piece", pa.b
 SENT = pa.schema([(BUCKET, pa.int32()), ("source", pa.int64()), *PIECES])
 FOUND = pa.schema([("bucket", pa.int64()), ("found", pa.binary())])
 HELD = "held"
+PLACED = ("file", "block", "row")
+"""Columns of features that say where in their files they stand."""
 Split = tuple[str, int]
 """A way to deal judgments (judgments, queries, clusters) and the fold that is left out, −1: none."""
 WHOLE: Split = ("", -1)
@@ -223,6 +225,13 @@ class _Making:
 
     def __call__(self, key: tuple[Any, ...], rows: pa.Table, features: pa.Table) -> pa.Table:
         table = put_together(iter(rows.select(PACKED.names).to_batches()), self.most)
+        return self._of(key, table, features)
+
+    def alone(self, key: tuple[Any, ...], rows: pa.Table, features: pa.Table) -> pa.Table:
+        """The task that has but one query: counted rows of the log and rows of features become one object."""
+        return self._of(key, rows.drop_columns([BUCKET]) if len(rows) else None, features)
+
+    def _of(self, key: tuple[Any, ...], table: pa.Table | None, features: pa.Table) -> pa.Table:
         prefs = Preferences.empty() if table is None else self.checks.preferences(table)
         bucket = int(key[0].as_py())
         return _whole(pieces(bucket, self.made(bucket, prefs, features)))
@@ -399,7 +408,7 @@ class HeldFrame:
     ) -> HeldFrame:
         """Bring the judgments and the features of each bucket of queries together.
 
-        A query that no task can hold becomes slices by ``dividing``; without it, the driver's.
+        A query that no task can hold among others becomes slices by ``dividing``; without it, it has a task of its own.
         """
         width = len(features.names)
         buckets = max(judged.buckets, -(-rows * width * 8 // BUCKET_BYTES)) if judged.by_query else 1
@@ -414,7 +423,7 @@ class HeldFrame:
         log = log.withColumn(BUCKET, _bucket(query, buckets))
         packing = partial(spread, roles=judged.frame.columns, counting=judged.compared)
         packed = log.mapInArrow(packing, from_arrow_schema(PACKED))
-        theirs = features.frame.drop("file", "block", "row")
+        theirs = features.frame.drop(*PLACED)
         if "query" in features.keys:
             theirs = theirs.withColumn(BUCKET, _bucket(fn.col("query"), buckets))
         else:
@@ -426,8 +435,7 @@ class HeldFrame:
         number, sources = buckets, list[DataFrame]()
         for place, label in enumerate(judged.large):
             if dividing is None:
-                whole = making.made(number, prefs := judged._on_driver(label), _beside(judged, features, prefs))
-                found, slices = judged.session.createDataFrame(_whole(pieces(number, whole))), 1
+                found, slices = _alone(judged, features, making, label, number), 1
             elif (sliced := dividing(judged, label, making, features, place, number)) is not None:
                 found, slices, source = sliced
                 sources.append(source)
@@ -475,9 +483,18 @@ class HeldFrame:
             frame.unpersist()
 
 
-def _beside(judged: JudgedQueries, features: FeatureFrame, prefs: Preferences) -> pa.Table:
-    """The rows of features of one query, for the driver."""
-    return of_items(judged, features, prefs.queries, prefs.items).toArrow()
+def _alone(judged: JudgedQueries, features: FeatureFrame, making: _Making, label: Any, number: int) -> DataFrame:
+    """The object of a query that has a task of its own."""
+    log, theirs = judged.alone(label).withColumn(BUCKET, fn.lit(number)), features.frame.drop(*PLACED)
+    if "query" in features.keys:
+        kind = dict(theirs.dtypes)["query"]
+        same = fn.lit(True) if label is None else fn.col("query") == _label(judged, fn.lit(label), kind)
+        theirs = theirs.where(same)
+    else:
+        theirs = _of_buckets(judged, log, theirs).drop(BUCKET)
+    ours, others = log.groupBy(BUCKET), theirs.withColumn(BUCKET, fn.lit(number)).groupBy(BUCKET)
+    both = ours.cogroup(others)
+    return both.applyInArrow(lambda key, one, other: making.alone(key, one, other), from_arrow_schema(PIECES))
 
 
 def of_items(judged: JudgedQueries, features: FeatureFrame, query: Labels, items: Labels) -> DataFrame:

@@ -190,3 +190,25 @@ def _counted_again(table: pa.Table) -> pa.Table:
     names = [name for name in table.column_names if name != ROWS]
     counted = table.group_by(names, use_threads=False).aggregate([(ROWS, "sum")])
     return counted.rename_columns([*names, ROWS]).select(table.column_names)
+
+
+def some_queries(table: pa.Table, rows: int) -> Iterator[pa.Table]:
+    """Yield the queries of a task some at a time, in pieces of about so many rows.
+
+    >>> votes = pa.table({"query": ["q", "p", "q", "r"], "winner": [1, 2, 3, 4]})
+    >>> [piece["winner"].to_pylist() for piece in some_queries(votes, 2)]
+    [[1, 3], [2, 4]]
+    """
+    if "query" not in table.column_names or len(table) <= rows + rows // 2:
+        yield table
+        return
+    codes = table["query"].combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    counts = np.bincount(codes)
+    piece = ((np.cumsum(counts) - 1) // rows)[codes]
+    sorter = np.argsort(piece, kind="stable")
+    sizes = np.bincount(piece)
+    table = table.take(pa.array(sorter))
+    begin = 0
+    for size in sizes[sizes > 0].tolist():
+        yield table.slice(begin, size)
+        begin += size

@@ -21,7 +21,7 @@ from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, used
 from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known, Read
-from concordant.apps.spark.frames import HERE, READING, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.frames import ALONE, READING, JudgedQueries, Task, whole_or_gone
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.redrawn import Again, as_judged
@@ -79,7 +79,7 @@ def rank(
     """Return the ranking of every query as a DataFrame with the columns of ``Ranking.to_arrow``.
 
     A task ranks its queries as ``concordant.rank`` does, so the rows are those of ``rank`` (scores to 1e-10) in no
-    order. Nothing is computed yet, but queries that no task can hold, by the driver, for ``interval="auto"`` a pass
+    order. Nothing is computed yet, but queries that are divided among tasks, for ``interval="auto"`` a pass
     over a log with ties or strengths that says which method ``auto`` stands for, and passes over clicks by which all of
     a log tells how positions are examined or readers go on, and a look at rankings and at lists as shown.
 
@@ -106,11 +106,16 @@ def _one_query(judged: JudgedQueries) -> bool:
     return len(judged.large) == 1 and judged.all_large
 
 
+def _seen_whole(judged: JudgedQueries) -> bool:
+    """Whether a task that ranks a query knows all of the log."""
+    return not judged.by_query or _one_query(judged)
+
+
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
     """Return what ``rank`` does, and in further columns how the fit of each query ended and what is noted."""
-    if asked.get("prior") == "auto":
+    if asked.get("prior") == "auto" and not _seen_whole(judged):
         raise UsageError(
             "on Spark a task sees a part of the log, from which no prior for all of it is chosen: give ",
             Setting("prior"),
@@ -130,7 +135,7 @@ def ranked(
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     judged = settled(judged)
-    method = _method(judged, structure, interval, asked)
+    method = interval if _seen_whole(judged) and not whole else _method(judged, structure, interval, asked)
     told = {**asked, "interval": method, "quasi": quasi}
     told = _without(told) if interval == "auto" and method == "none" else told
     if not whole:
@@ -164,15 +169,23 @@ def _as_all(
 def _large(
     judged: JudgedQueries, label: Any, *, structure: str, asked: Mapping[str, Any], free: bool
 ) -> pa.Table | None:
-    """The rows of a query that no task can hold, where it is divided, or many of its lists are equal; else None.
+    """The rows of a query too large for most tasks, where it is divided, or many of its lists are equal; else None.
 
     ``free``: whether the intervals were left to us, so that there may be none where they would take too much.
     """
+    if asked.get("prior") == "auto":
+        return None  # chosen on judgments held out
+    if asked["interval"] == "auto" and find_structure(structure).reads != "exposures":  # the query is all of the log
+        lists = not judged.compared and find_structure(structure).curvature is None
+        if lists and (few := _of_different(judged, label, structure, asked)) is not None:
+            return few
+        method = _method(judged, structure, "auto", asked)
+        asked = _without(asked) if method == "none" else {**asked, "interval": method}
     drawn = asked["interval"] == "bootstrap" and not judged.cluster_columns  # of few lists as memory draws these
     if drawn and not judged.compared and (few := _of_different(judged, label, structure, asked)) is not None:
         return few
     found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
-    if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= HERE:
+    if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= ALONE:
         return found
     return _of_different(judged, label, structure, asked)
 
@@ -193,9 +206,9 @@ def _in_shares(
         found = _by_clusters(judged, label, structure=structure, asked=asked, free=free)
         if found is not None:
             return found
-    if summable(judged, structure, asked) or (free and size > HERE and summable(judged, structure, {})):
+    if summable(judged, structure, asked) or (free and size > ALONE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
-    apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > HERE
+    apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > ALONE
     if tied(judged, structure, asked):
         return _of_ties(judged, label, structure=structure, asked=asked, free=free)
     if apart and asked["interval"] == "none":
@@ -285,7 +298,7 @@ def _summed(
     ``read``: what is known of it already.
     """
     number = judged.large_sizes[judged.large.index(label)]
-    few = asked["interval"] == "bootstrap" and number <= HERE
+    few = asked["interval"] == "bootstrap" and number <= ALONE
     drawn = find_structure(structure).reads != "exposures" and free and not few
     asked = _without(asked) if drawn else asked
     with judged.explained():
@@ -300,24 +313,6 @@ def _summed(
         what = f"{number:,} {judged.unit}"
         notes.append(f"no intervals: {structure} has them by the bootstrap, which takes long of {what}")
     return _beside(board, notes)
-
-
-def divided_here(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
-    """Whether one query that no task can hold is divided among tasks, however large it is, rather than the driver's.
-
-    Of lists that recur memory perhaps draws a bootstrap, where that was left to us.
-    """
-    drawn = asked["interval"] == "auto" and find_structure(structure).reads != "exposures" and not judged.compared
-    if summable(judged, structure, asked) and not drawn:
-        return True
-    if estimated(structure, asked) and asked["interval"] != "bootstrap":
-        return True
-    if divisible(judged, structure, asked) and (asked["interval"] == "none" or limited(judged, asked)):
-        return True
-    if coefficients(judged, structure, asked) or tied(judged, structure, asked):
-        return True
-    method = "sandwich" if asked["interval"] == "auto" else asked["interval"]  # auto's of judgments in clusters
-    return clusterable(judged, structure, {**asked, "interval": method})
 
 
 def clusterable(judged: JudgedQueries, structure: str, asked: Mapping[str, Any]) -> bool:
@@ -404,7 +399,7 @@ def _left_out(board: Ranking, asked: Mapping[str, Any], shares: Divided) -> list
     if board.interval == asked["interval"]:
         return []
     return [
-        f"no intervals of a query with {shares.judgments:,} judgments: more than {HERE:,} distinct ones are not "
+        f"no intervals of a query with {shares.judgments:,} judgments: more than {ALONE:,} distinct ones are not "
         "brought together for them"
     ]
 
@@ -548,7 +543,7 @@ def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
 
 
 # -- the method of intervals ---------------------------------------------------------------------------------------
-def _method(judged: JudgedQueries, structure: str, interval: str, asked: dict[str, Any]) -> str:
+def _method(judged: JudgedQueries, structure: str, interval: str, asked: Mapping[str, Any]) -> str:
     """Return what ``auto`` stands for in the whole log, which a task sees but a part of."""
     member = find_structure(structure)
     if interval != "auto" or member.reads == "exposures":
