@@ -5,6 +5,8 @@
 judgments are clusters, ranked with the intervals that nobody asked for; ``people=bootstrap`` with those.
 ``python -m benchmarks.spark_scale intervals FOLDER ROWS ITEMS [MASTER …]``: such a query by nobody in particular, with
 the intervals that nobody asked for.
+``python -m benchmarks.spark_scale alone FOLDER ROWS ITEMS [MASTER …]``: the same with a prior by the data and without
+intervals, which is not divided: one task ranks it, and may take 12 GB.
 ``python -m benchmarks.spark_scale grades FOLDER ROWS ITEMS [MASTER …]``: the same with three grades and thresholds.
 ``python -m benchmarks.spark_scale covariates FOLDER ROWS ITEMS PEOPLE [MASTER …]``: by people, with a covariate;
 ``covariates=bootstrap`` with 40 replicates of a bootstrap, of judgments where PEOPLE is 0.
@@ -52,8 +54,10 @@ SKEW = ("duckdb", "local[2]", "start local[2]", "count local[2]")
 PYTHON = "3g"
 """Address space of a Python worker, which Spark's setting spark.executor.pyspark.memory bounds."""
 EVERY = 0.25
-ALONE = ("rank", "--interval", "none")
-"""Scores alone."""
+SCORES = ("rank", "--interval", "none")
+"""Scores, without intervals."""
+WHOLE = (*SCORES, "--prior", "auto")
+"""What is not divided."""
 
 
 def main(file: str, masters: list[str]) -> None:
@@ -79,7 +83,7 @@ def fits(folder: Path, rows: int, masters: list[str]) -> None:
 
 
 def one_query(folder: Path, rows: int, items: int, masters: list[str], people: int = 0, length: float = 0.0,
-    asked: Sequence[str] = ALONE, grades: int = 0, interval: str = "auto",
+    asked: Sequence[str] = SCORES, grades: int = 0, interval: str = "auto",
 ) -> None:  # fmt: skip
     """Rank one query of so many comparisons by each contender, and say how far its scores are from the first's."""
     print(json.dumps(machine()), flush=True)
@@ -231,7 +235,7 @@ def contender(
     judgments: int,
     features: str = "",
     most: int = 0,
-    work: Sequence[str] = ALONE,
+    work: Sequence[str] = SCORES,
 ) -> dict[str, Any]:
     """Rank (or, with features, fit) once; seconds, seconds of the processor, memory and what was shuffled."""
     environment = dict(os.environ)
@@ -241,7 +245,7 @@ def contender(
     if master.split()[0] in FLOORS:
         arguments = [sys.executable, "-m", "benchmarks.spark_scale", file, *master.split()]
     elif master != "duckdb":
-        environment |= settings(folder)
+        environment |= settings(folder, PYTHON if tuple(work) != WHOLE else "12g")
         arguments += ["--engine", "spark", "--master", master]
         if most:
             given = [file, features, str(folder / "model"), master, str(most)]
@@ -297,7 +301,7 @@ def floor(file: str, what: str, master: str, output: str) -> None:
     pyarrow.parquet.write_table(frame.groupBy(*frame.columns).count().toArrow(), output)
 
 
-def settings(folder: Path) -> dict[str, str]:
+def settings(folder: Path, python: str = PYTHON) -> dict[str, str]:
     """Settings for every session that is made with this environment: its events are logged, its workers bounded."""
     import pyspark
 
@@ -312,7 +316,7 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.eventLog.dir": f"file:{folder / 'events'}",
         "spark.executor.memory": "2g",
         "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",  # G1 finds no room for large rows in so small a heap
-        "spark.executor.pyspark.memory": PYTHON,
+        "spark.executor.pyspark.memory": python,
         "spark.local.dir": str(folder / "scratch"),
     }
     text = "".join(f"{name} {value}\n" for name, value in given.items())
@@ -391,6 +395,9 @@ if __name__ == "__main__":
     elif sys.argv[1] == "intervals":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=("rank",))
+    elif sys.argv[1] == "alone":
+        rows, items = (int(float(each)) for each in sys.argv[3:5])
+        one_query(Path(sys.argv[2]), rows, items, sys.argv[5:] or ["duckdb", "local[2]"], asked=WHOLE)
     elif sys.argv[1] == "grades":
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         graded = ("rank", "--ties", "cumulative")

@@ -21,7 +21,16 @@ from spark_session import spark_tests, why_not
 pytestmark = spark_tests
 if not why_not():
     from concordant import spark as cs
-    from concordant.apps.spark import clustered, frames, learning_clicks, ranking, shares, splitting, structure_sums
+    from concordant.apps.spark import (
+        clustered,
+        frames,
+        interval_methods,
+        learning_clicks,
+        ranking,
+        shares,
+        splitting,
+        structure_sums,
+    )
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.lists_of_log import settled
     from concordant.apps.spark.ranking import ranked, ranking_of
@@ -270,7 +279,7 @@ def test_what_lists_leave_out_is_noted_where_it_is_heeded(spark: Any, structure:
 def test_a_ranking_with_nothing_said_of_intervals(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory draws none of so many, either; the level is then idle, not wrong."""
     log = drawn("orders", 3, rows=90)
-    monkeypatch.setattr(ranking, "CHEAP", 0)
+    monkeypatch.setattr(interval_methods, "CHEAP", 0)
     for asked in ({}, {"level": 0.9}):
         ours = on_spark(spark, log, "log-odds", monkeypatch, **asked)
         alike(ours, cc.rank(read(log), "log-odds", interval="none"))

@@ -15,12 +15,13 @@ import pyarrow.parquet
 import pytest
 
 import concordant as cc
+from concordant.ranking import intervals
 from running import exit_status
 from spark_session import classic, spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
-    from concordant import spark as cs
+    from concordant.apps.spark import interval_methods
     from concordant.apps.spark.frames import JudgedQueries
     from concordant.apps.spark.ranking import ranked, ranking_of, write_ranking
     from concordant.apps.spark.telling import told
@@ -105,12 +106,30 @@ def test_kinds_in_text_files(spark: Any, tmp_path: Path, ending: str, kind: str,
 
 
 def test_quasi_standard_errors_and_bootstraps(spark: Any) -> None:
-    """Without a likelihood ``auto`` is the bootstrap while all replicates are cheap; beyond, it is refused."""
     table = pa.table(votes())
     same(table, spark, "bradley-terry", "sandwich", quasi=True)
     same(table, spark, "borda", "auto", replicates=40)
-    with pytest.raises(cc.UsageError, match=r"the interval auto cannot choose for borda on 200 rows.*say bootstrap"):
-        cs.rank(JudgedQueries.of(table, spark), "borda", replicates=10**6)
+
+
+@pytest.mark.parametrize(("kind", "structure"), [("comparisons", "borda"), ("orders", "log-odds")])
+@pytest.mark.parametrize("dear", [False, True])
+def test_as_many_replicates_as_are_cheap(
+    kind: str, structure: str, dear: bool, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a likelihood ``auto`` is a bootstrap by how much the whole log holds, which no task knows."""
+    table = pa.table(votes() if kind == "comparisons" else shown(kind))
+    monkeypatch.setattr(interval_methods, "CHEAP", 0)
+    monkeypatch.setattr(intervals, "FEWEST", 45)
+    monkeypatch.setattr(intervals, "CHEAP", 0 if dear else 20_000)
+    monkeypatch.setattr(intervals, "DEAR", 0 if dear else 1e8)
+    theirs = cc.rank(cc.read(table), structure)
+    assert (theirs.interval == "none") is dear
+    judged = JudgedQueries.of(table, spark, task=70)
+    ours = ranking_of(ranked(judged, structure), judged, structure, "auto", 0.95)
+    said = [[note for note in map(str, board.notes) if "bootstrap" in note] for board in (ours, theirs)]
+    assert said[0] == said[1]
+    assert len(said[0]) == 1
+    same(table, spark, structure, "auto")
 
 
 # -- values ----------------------------------------------------------------------------------------------------------

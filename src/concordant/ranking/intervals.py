@@ -224,11 +224,15 @@ def suited(batch: Batch, member: Structure, wanted: IntervalOptions) -> tuple[In
     """What ``auto`` stands for here: for likelihoods their own method, else a bootstrap as large as is cheap."""
     if member.curvature is not None or member.reads == "exposures":
         return wanted, ()
-    prefs, ask = batch.prefs, Setting("interval", "bootstrap")
-    work = len(batch.judgment)
+    prefs, work = batch.prefs, len(batch.judgment)
     if isinstance(prefs, Lists):
         work = int(prefs.lists.sizes[batch.judgment].sum())
-    work = int(work * share_of(batch))
+    return cheap_bootstrap(int(work * share_of(batch)), member, wanted)
+
+
+def cheap_bootstrap(work: int, member: Structure, wanted: IntervalOptions) -> tuple[IntervalOptions, tuple[Note, ...]]:
+    """As many replicates of so many judgments (entries of lists) as are cheap; none where the fewest are dear."""
+    ask = Setting("interval", "bootstrap")
     if work * member.dearness * FEWEST > DEAR:
         text = f"no intervals: {FEWEST} bootstrap replicates of {{entries:,}} entries take long; ask for {{ask}}"
         return replace(wanted, method="none"), (Note("no intervals", text, entries=work, ask=ask),)

@@ -76,7 +76,8 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             if asking and output is not None and is_folder(output) and judged.few_each():
                 return False
             if judged.by_query:
-                judged = judged.sized(look=False)  # a look at each query costs more than what it saves from
+                # a look at each query costs more than what it saves from, but for what one query alone may ask for
+                judged = judged.sized(look=asked.get("prior") == "auto")
             skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
         if refused := judged.checks.stopping(skipped):
             raise InputError(problems(judged.name, refused))

@@ -145,6 +145,8 @@ class JudgedQueries:
     """Labels of the queries that no task can hold."""
     large_sizes: tuple[int, ...] = ()
     """Distinct judgments (rows, for lists) of each."""
+    one: bool = False
+    """Whether all rows are known to be of one query."""
     most: int = MOST
     notes: tuple[str, ...] = ()
     log: Log | None = None
@@ -330,7 +332,8 @@ class JudgedQueries:
             wanted = max(-(-total // task), parallelism(self.session))
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)
-            sized = replace(self, total=total, log=None, notes=notes, buckets=buckets, most=most)._knowing_words()
+            sized = replace(self, total=total, log=None, notes=notes, buckets=buckets, most=most)
+            sized = replace(sized, one=not self.by_query or 0 < total == largest)._knowing_words()
             large = sized._too_large() if largest > most else {}
         if not large:
             return sized
@@ -414,7 +417,7 @@ class JudgedQueries:
     @property
     def all_large(self) -> bool:
         """Whether no query is one that a task can hold, as far as that is known."""
-        return bool(self.large) and (not self.by_query or sum(self.large_sizes) == self.total)
+        return bool(self.large) and (self.one or sum(self.large_sizes) == self.total)
 
     def alone(self, label: Any) -> DataFrame:
         """Return the counted rows of one query, for a task of its own. Errors (UsageError): too many for any."""

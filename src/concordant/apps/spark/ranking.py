@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,17 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.clicks_of_log import LargeRead, ReadAs, read_as_all
 from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, used
 from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known, Read
-from concordant.apps.spark.frames import ALONE, READING, JudgedQueries, Task, whole_or_gone
+from concordant.apps.spark.frames import ALONE, READING, JudgedQueries, whole_or_gone
+from concordant.apps.spark.interval_methods import interval_method, work_at_once
 from concordant.apps.spark.lists_of_log import settled
-from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
 from concordant.apps.spark.redrawn import Again, as_judged
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import (
@@ -44,11 +42,10 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.covariance import CROSSED
 from concordant.ranking.flags import FLAGS, LABELS
-from concordant.ranking.intervals import CHEAP, IntervalOptions, refuse_idle_wishes
+from concordant.ranking.intervals import IntervalOptions, cheap_bootstrap, refuse_idle_wishes
 from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
 from concordant.ranking.rank import rank as rank_here
-from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
@@ -60,9 +57,6 @@ RANKING = {"covariates"}
 """Options of reading that are options of a ranking, too."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
-WORDY = 2
-"""Judgments that one row of a log holds at most: wins of either side."""
-METHODS = pa.schema([("method", pa.string())])
 
 
 def rank(
@@ -101,29 +95,19 @@ def rank(
     return ranked(judged, structure, interval=interval, quasi=quasi, **asked).drop(*BESIDE)
 
 
-def _one_query(judged: JudgedQueries) -> bool:
-    """Whether the log is one query that no task can hold, so that whatever is divided is known whole."""
-    return len(judged.large) == 1 and judged.all_large
-
-
-def _seen_whole(judged: JudgedQueries) -> bool:
-    """Whether a task that ranks a query knows all of the log."""
-    return not judged.by_query or _one_query(judged)
-
-
 def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
     """Return what ``rank`` does, and in further columns how the fit of each query ended and what is noted."""
-    if asked.get("prior") == "auto" and not _seen_whole(judged):
+    if asked.get("prior") == "auto" and not judged.one:
         raise UsageError(
             "on Spark a task sees a part of the log, from which no prior for all of it is chosen: give ",
             Setting("prior"),
             " a number",
         )
     drawn = interval == "bootstrap"
-    alone = _one_query(judged) and (drawn or summable(judged, structure, asked))
-    if asked.get("reference") is not None and judged.by_query and not _one_query(judged):
+    alone = bool(judged.one and judged.large) and (drawn or summable(judged, structure, asked))
+    if asked.get("reference") is not None and not judged.one:
         raise UsageError(
             "on Spark a task sees a part of the log, where the item of ",
             Setting("reference"),
@@ -135,15 +119,19 @@ def ranked(
     wanted = {name: asked[name] for name in ("level", "seed", "replicates") if name in asked}
     refuse_idle_wishes(find_structure(structure), IntervalOptions(interval, quasi=quasi, **wanted))
     judged = settled(judged)
-    method = interval if _seen_whole(judged) and not whole else _method(judged, structure, interval, asked)
-    told = {**asked, "interval": method, "quasi": quasi}
+    method = interval if judged.one and not whole else interval_method(judged, structure, interval, asked)
+    told, said = {**asked, "interval": method, "quasi": quasi}, list[str]()
+    if method == "cheap":
+        cheap, notes = cheap_bootstrap(work_at_once(judged), find_structure(structure), IntervalOptions(**wanted))
+        told |= {"interval": cheap.method, "replicates": cheap.replicates}
+        method, said = cheap.method, [str(note) for note in notes]
     told = _without(told) if interval == "auto" and method == "none" else told
     if not whole:
-        task = partial(_rows, structure=structure, asked=told)
+        task = partial(_rows, structure=structure, asked=told, said=said)
         large = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
         return judged.table(task, _schema(judged, quasi), large)
     read, known = read_as_all(judged, structure, options_of_rank(asked))
-    task = partial(_rows, structure=structure, asked=told, read=read)
+    task = partial(_rows, structure=structure, asked=told, read=read, said=said)
     large = partial(_as_all, judged, known, structure=structure, asked=told, free=not drawn)
     return judged.table(task, _schema(judged, quasi), large)
 
@@ -179,7 +167,7 @@ def _large(
         lists = not judged.compared and find_structure(structure).curvature is None
         if lists and (few := _of_different(judged, label, structure, asked)) is not None:
             return few
-        method = _method(judged, structure, "auto", asked)
+        method = interval_method(judged, structure, "auto", asked)
         asked = _without(asked) if method == "none" else {**asked, "interval": method}
     drawn = asked["interval"] == "bootstrap" and not judged.cluster_columns  # of few lists as memory draws these
     if drawn and not judged.compared and (few := _of_different(judged, label, structure, asked)) is not None:
@@ -496,7 +484,7 @@ def write_ranking(
             "ranks restart in each group (column component)"
         )
     if found["without"] and interval != "none":
-        notes.append(f"{found['without']:,} rows have no intervals, for which queries of the log are too large")
+        notes.append(f"{found['without']:,} rows have no intervals, for which the log, or a query of it, is too large")
     notes += judged.look_alikes()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
@@ -522,12 +510,17 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
     )
 
 
-def _rows(prefs: Preferences, *, structure: str, asked: dict[str, Any], read: ReadAs | None = None) -> pa.Table:
-    """A task: the ranking of some queries, their clicks ``read`` as all of a log; the note stands in the first row."""
+def _rows(
+    prefs: Preferences, *, structure: str, asked: dict[str, Any], read: ReadAs | None = None, said: Sequence[str] = ()
+) -> pa.Table:
+    """A task: the ranking of some queries, their clicks ``read`` as all of a log; the note stands in the first row.
+
+    ``said``: what else is noted.
+    """
     prefs = prefs if read is None or not len(prefs) else read(prefs)
     board = rank_here(prefs, structure, **asked)
     left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
-    return _beside(board, [note for note in board.notes if note not in left])  # labels: of all tasks
+    return _beside(board, [*said, *(note for note in board.notes if note not in left)])  # labels: of all tasks
 
 
 def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
@@ -540,56 +533,3 @@ def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
     beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}
     beside["lack_of_fit"] = pa.array(tested[board.query], from_pandas=True)
     return pa.table(dict(zip(table.column_names, table.columns, strict=True)) | beside)
-
-
-# -- the method of intervals ---------------------------------------------------------------------------------------
-def _method(judged: JudgedQueries, structure: str, interval: str, asked: Mapping[str, Any]) -> str:
-    """Return what ``auto`` stands for in the whole log, which a task sees but a part of."""
-    member = find_structure(structure)
-    if interval != "auto" or member.reads == "exposures":
-        return interval
-    if member.curvature is None:
-        if WORDY * judged.total * int(asked.get("replicates", 1000)) <= CHEAP:
-            return "bootstrap"
-        if judged.large:  # more than memory draws from
-            return "none"
-        raise UsageError(
-            f"on Spark the interval auto cannot choose for {structure} on {judged.total:,} rows: how many replicates "
-            "of its bootstrap are cheap depends on the whole log, and a task sees a part; say bootstrap or none"
-        )
-    roles = judged.frame.columns
-    ties = asked.get("ties", "half") if "ties" in member.options else None
-    if "cluster" in roles:
-        return "sandwich"
-    if judged.kind == "comparisons" and ties == "cumulative":
-        return "hessian"
-    if judged.kind == "comparisons" and "weight" not in roles and ("winner" in roles or ties == "davidson"):
-        return "hessian"
-    if judged.kind != "comparisons":
-        return "hessian" if member.whole else "sandwich"
-    with judged.explained():
-        task = partial(_suited, ties=ties, whole=member.whole)
-        methods = judged.table(task, METHODS, partial(_beyond, judged, task)).toArrow()["method"].to_pylist()
-    return "sandwich" if "sandwich" in methods else "hessian"
-
-
-def _suited(prefs: Preferences, *, ties: str | None, whole: bool) -> pa.Table:
-    """A task: the method that ``auto`` stands for in these preferences; one that asks for the sandwich asks for all."""
-    return pa.table({"method": [method_for(prefs, ties, whole=whole)]}, METHODS)
-
-
-def _beyond(judged: JudgedQueries, task: Task, label: Any) -> pa.Table:
-    """The same of a query that no task can hold, some rows at a time, where they lie."""
-    frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
-    packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
-    packed = frame.withColumn(BUCKET, fn.lit(0)).mapInArrow(packing, from_arrow_schema(PACKED))
-    looking = partial(_looking, checks=judged.checks, task=task)
-    return packed.mapInArrow(looking, from_arrow_schema(METHODS)).distinct().toArrow()
-
-
-def _looking(batches: Iterator[pa.RecordBatch], *, checks: Checks, task: Task) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        rows = put_together(iter([batch]), len(batch) * BLOCK, stopping=False)
-        prefs = Preferences.empty() if rows is None else checks.preferences(rows)
-        if len(prefs):
-            yield from task(prefs).to_batches()
