@@ -14,7 +14,7 @@ intervals, which is not divided: one task ranks it, and may take 12 GB.
 with the intervals that nobody asked for; by another structure than plackett-luce: ``lists=copeland``. ``ties``, or
 ``ties=bradley-terry``: of rankings with ties, which have parameters of their own.
 ``python -m benchmarks.spark_scale redrawn FOLDER LISTS ITEMS [MASTER …]``: the same with 200 replicates of a bootstrap;
-by another structure ``redrawn=borda``.
+by another structure ``redrawn=borda``. ``redrawn-ties``: with 40, of rankings with ties, which have parameters.
 ``python -m benchmarks.spark_scale divided FOLDER ROWS ITEMS MOST [MASTER …]``: the default fit of such a query, which
 tasks that hold MOST distinct judgments have to divide; ``divided=rankings`` of so many rankings of five items.
 
@@ -110,7 +110,7 @@ def lists(
     """Rank the items of one query of so many rankings of five of them by each contender, as ``one_query`` does."""
     print(json.dumps(machine()), flush=True)
     asked = ["--ties", "davidson", "--unranked", "missing"] if ties else []
-    asked += ["--interval", "bootstrap", "--replicates", "200"] if drawn else []
+    asked += ["--interval", "bootstrap", "--replicates", "40" if ties else "200"] if drawn else []
     log = folder / f"orders-{number}-{items}{'-tied' * ties}.parquet"
     write_orders(log, number, items, 5, tiers=3 if ties else 99)
     ranked(log, number, items, ("rank", "--structure", structure, *asked), folder, masters)
@@ -413,11 +413,11 @@ if __name__ == "__main__":
             0.5 * sys.argv[1].startswith("covariates"),
             interval=sys.argv[1].partition("=")[2] or "auto",
         )
-    elif sys.argv[1].partition("=")[0] in ("lists", "ties", "redrawn"):
+    elif sys.argv[1].partition("=")[0] in ("lists", "ties", "redrawn", "redrawn-ties"):
         rows, items = (int(float(each)) for each in sys.argv[3:5])
         structure = sys.argv[1].partition("=")[2] or "plackett-luce"
         masters = sys.argv[5:] or ["duckdb", "local[2]"]
-        how = {"ties": sys.argv[1].startswith("ties"), "drawn": sys.argv[1].startswith("redrawn")}
+        how = {"ties": "ties" in sys.argv[1].partition("=")[0], "drawn": sys.argv[1].startswith("redrawn")}
         lists(Path(sys.argv[2]), rows, items, masters, structure, **how)
     elif sys.argv[1] in ("divided", "divided=rankings"):
         rows, items, most = (int(float(each)) for each in sys.argv[3:6])

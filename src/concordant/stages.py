@@ -113,6 +113,11 @@ class Stage:
             self._foreseen = self.worked + least, self.worked + most
             self._of.tell()
 
+    @property
+    def foreseen(self) -> bool:
+        """Whether the work itself said how many seconds are left."""
+        return self._foreseen is not None
+
     def _mark(self, step: float | None) -> None:
         """Take note of when so much was done."""
         self.step = (self.done - self._last[0] or self.step) if step is None else step

@@ -338,7 +338,7 @@ class Whole:
             return 0.0, 0.0
         done, span, pace = self.took.get(now.what, 0.0) + now.worked, now.span, self.pace
         span = None if span is None else (span[0] / STEADY, span[1] * STEADY)
-        if expected is None:
+        if expected is None or (now.foreseen and span is not None and middle_of(span) is not None):
             return span
         rest, sure, usual = longer * expected.seconds, expected.sure, self.usual.get(now.what)
         steady = span is not None and middle_of(span) is not None  # on another log steps say more
@@ -412,7 +412,8 @@ class Whole:
             ahead += [replace(found, seconds=found.seconds * again / times)] if found and found.seen and again else []
         gone = 0.0 if now else stages.clock() - self._idle
         idle += max(self._gap(self._at, alike) - gone, 0.0)
-        if alike is None and self.untried >= UNTRIED:  # there is work that no plan knows, or that comes again
+        foreseen = now is not None and now.foreseen
+        if alike is None and self.untried >= UNTRIED and not foreseen:  # some work no plan knows, or it comes again
             again = any(times > 1 for times in self.began.values())
             here = here[0], here[1] + 2.0 * (stages.clock() - self._since if again else gone * (gone > SURE))
         least = here[0] + idle / SEEN + factor * sum(one.seconds / one.sure for one in ahead)

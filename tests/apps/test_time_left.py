@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from concordant import stages
 from concordant.apps.commands import earlier_runs, main, progress
+from concordant.apps.commands.durations import ingesting
+from concordant.apps.commands.ingest import _Pace, _sizes_of_days
 from concordant.progress import listen, stage, steps
 from concordant.stages import middle_of
 from concordant.time_left import Before, Cost, Whole
@@ -350,3 +352,53 @@ def test_a_command_remembers(kept: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert len(json.loads(kept.read_text())["runs"]) == 2
     assert all({"remaining", "remaining_least", "remaining_most"} <= {*one} for one in told[0])
     assert None not in [one["remaining"] for one in told[1]]
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.6])
+def test_days_tell_how_long_other_days_take(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a lake that comes day by day a time is said once a day or two are over, whatever the formula said."""
+    sizes = [8e6, 9e6, 7e6, 8.5e6, 8e6, 9.5e6, 8e6, 7.5e6, 8e6, 8e6]
+    draw = np.random.default_rng(1)
+    clock, pace = Clock(monkeypatch), _Pace(sizes)
+    whole = clock.plan(**ingesting(["lake"], sizes, "taking in lake"))
+    with listen(lambda _: None, whole=whole):
+        for size in sizes:
+            with stage("taking in lake") as at:
+                if (left := pace.left()) is not None:
+                    at.foresee(*left)
+                seconds = round(factor * size * 4e-7 * draw.uniform(0.9, 1.1), 1)
+                clock.work(seconds)
+            pace.over(seconds, new=True)
+    worst, share = clock.worst()
+    assert worst <= 1.5
+    assert share >= 0.85
+    assert clock.held() >= 0.95
+
+
+def test_a_day_that_is_known_says_nothing_of_others() -> None:
+    pace = _Pace([10.0, 10.0, 20.0, 20.0])
+    assert pace.left() is None
+    pace.over(0.01, new=False)
+    assert pace.left() is None
+    pace.over(0.5, new=True)
+    assert pace.left() is None  # so short a day may have been spent on setting out
+    pace.over(1.0, new=True)
+    assert pace.left() == pytest.approx((1.0 / 1.2, 1.0 * 1.2))
+    pace.over(1.0, new=True)
+    pace.over(1.0, new=True)  # files that came meanwhile
+    assert pace.left() == (0.0, 0.0)
+
+
+def test_the_bytes_of_the_days_of_a_lake(tmp_path: Path) -> None:
+    for day, size in (("2026-01-02", 5), ("2026-01-01", 3)):
+        for part in "ab":
+            file = tmp_path / "lake" / f"day={day}" / f"{part}.csv"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("x" * size)
+    lake = str(tmp_path / "lake")
+    assert _sizes_of_days(lake, None) == [6.0, 10.0]
+    assert _sizes_of_days(lake, "2026-01-01") == [16.0]
+    assert _sizes_of_days(f"{lake}/day=2026-01-01", None) == [6.0]
+    assert _sizes_of_days(f"{lake}/day=2026-01-01/a.csv", None) == [3.0]
+    assert _sizes_of_days(str(tmp_path / "none"), None) == [0.0]
+    assert _sizes_of_days("s3://bucket/lake", None) == [0.0]

@@ -9,7 +9,7 @@ in ``plans`` those of logs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +222,8 @@ def drawing(experiments: Mapping[str, float | None]) -> dict[str, Cost]:
     }
 
 
-def ingesting(logs: Sequence[str], named: Callable[[int], str]) -> dict[str, Cost]:
-    """Return the pieces of taking in logs, one after the other; of several each takes as long as it is large."""
-    if len(logs) == 1:
+def ingesting(logs: Sequence[str], parts: Sequence[float], what: str) -> dict[str, Cost]:
+    """Return the pieces of taking in logs; of ``parts``, of so many bytes each, all together are one: ``what``."""
+    if len(logs) == len(parts) == 1:
         return READING | {"writing judgments": lambda k: 0.9e-7 * k["distinct"]}
-    sizes = [float(os.path.getsize(log)) if os.path.isfile(log) else 0.0 for log in logs]
-
-    def taking(size: float) -> Cost:
-        return lambda _: 0.1 + 8e-8 * size
-
-    return {named(at): taking(size) for at, size in enumerate(sizes)}
+    return {what: lambda _: 0.1 * len(parts) + 8e-8 * sum(parts)}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
+from itertools import count
 from typing import Any
 
 from concordant.apps.commands.durations import ingesting
@@ -11,16 +14,24 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, one_cluster
 from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.store_options import IngestOptions
-from concordant.errors import UsageError, counted, few
-from concordant.io.ingest import Store
+from concordant.errors import ConcordantError, UsageError, counted, few
+from concordant.io.ingest import Store, files_by_day
 from concordant.io.intake import Taken
+from concordant.io.log.formats import files_of
+from concordant.io.log.objects import is_object
 from concordant.io.noted import READ
 from concordant.preferences.notes import Note
+from concordant.progress import stage
 from concordant.record import nothing_new
+from concordant.stages import clock
 from concordant.time_left import Cost
 
 MANY = 1_000_000
 """Rows from which on their number in a second says something."""
+TELLING = 1.0
+"""Seconds of a part from which on it tells alone how long the others take."""
+ABOUT = 1.2
+"""By which factor others may take longer, or shorter, for their bytes."""
 
 
 def ingest(options: IngestOptions) -> None:
@@ -34,19 +45,28 @@ def ingest(options: IngestOptions) -> None:
     if options.batch is not None and len(logs) > 1:
         raise UsageError(f"--batch {options.batch} names one batch, and {len(logs):,} logs are given")
 
-    def named(at: int) -> str:
-        return one_line(f"taking in {logs[at]}{f' ({at + 1:,} of {len(logs):,})' if len(logs) > 1 else ''}")
-
-    plan: Mapping[str, Cost] | None = ingesting(logs, named)
+    days = [_sizes_of_days(log, options.day) for log in logs]
+    pace = _Pace([size for sizes in days for size in sizes])
+    what = one_line(f"taking in {logs[0] if len(logs) == 1 else counted(len(logs), 'logs')}")
+    plan: Mapping[str, Cost] | None = ingesting(logs, pace.sizes, what)
     for number, log in enumerate(logs, 1):
         noted: set[Any] = set()
-        each = store.ingest_days(log, **reading)
-        while True:
-            with Progress(options.quiet, named(number - 1), plan):
+        each, of = store.ingest_days(log, **reading), len(days[number - 1])
+        for place in count(1):
+            with ExitStack() as inside:
+                progress = Progress(options.quiet, what, plan)
+                inside.enter_context(progress)
+                progress.foresee(pace.left())
+                if len(logs) > 1:
+                    inside.enter_context(stage(one_line(f"{log} ({number:,} of {len(logs):,})")))
+                elif place <= of > 1:
+                    inside.enter_context(stage(f"day {place:,} of {of:,}"))
+                began = clock()
                 taken = next(each, None)
             plan = None  # it is that of all logs, and of all days of each
             if taken is None:
                 break
+            pace.over(clock() - began, taken.new)
             facts = {name: value for name, value in asdict(taken).items() if name not in ("notes", "facts")}
             for line in said(taken):
                 options.say("ingested", line, new=taken.new, **facts)
@@ -54,6 +74,48 @@ def ingest(options: IngestOptions) -> None:
             options.say_notes(one_cluster(_new(taken.notes, noted)))
     if not anything:
         nothing_new()
+
+
+def _sizes_of_days(log: str, day: str | None) -> list[float]:
+    """Bytes of the files of each day of a log, in their order; of a log that is one batch of all its files.
+
+    What is not on this machine, or cannot be looked at, has none.
+    """
+    if is_object(log):
+        return [0.0]
+    with suppress(ConcordantError, OSError, ValueError):
+        days = files_by_day(log) if day is None else {}
+        parts = [[file for _, file in files_of(files)] for files in days.values()] if len(days) > 1 else []
+        return [_bytes(files) for files in parts or [[file for _, file in files_of(log)] or [log]]]
+    return [0.0]
+
+
+def _bytes(files: Sequence[str]) -> float:
+    return float(sum(os.path.getsize(file) for file in files if os.path.isfile(file)))
+
+
+class _Pace:
+    """How fast the parts of what is taken in (logs, or days of them) were, which tells how long the others take."""
+
+    def __init__(self, sizes: list[float]) -> None:
+        self.sizes = sizes
+        """Bytes of each part, in their order."""
+        self._over = self._told = 0
+        self._seconds = self._bytes = 0.0
+
+    def over(self, seconds: float, new: bool) -> None:
+        """Take note of a part that is over; one that is in the store already says nothing of others."""
+        if new and self._over < len(self.sizes):
+            self._told += 1
+            self._seconds, self._bytes = self._seconds + seconds, self._bytes + self.sizes[self._over]
+        self._over += 1
+
+    def left(self) -> tuple[float, float] | None:
+        """The least and the most seconds that may be left; None before two parts are over, or one that took long."""
+        if not self._bytes or (self._told == 1 and self._seconds < TELLING):
+            return None
+        rest = self._seconds / self._bytes * sum(self.sizes[self._over :])
+        return rest / ABOUT, rest * ABOUT
 
 
 def _new(notes: Iterable[str], noted: set[Any]) -> Iterator[str]:

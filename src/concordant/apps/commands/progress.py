@@ -63,6 +63,7 @@ class Progress:
         self.shown = not quiet and (as_json() or (sys.stderr is not None and sys.stderr.isatty()))
         self._ended = threading.Event()
         self._inside = ExitStack()
+        self._at: Stage | None = None
 
     def __enter__(self) -> Callable[[float, float], None] | None:
         if not self.shown:
@@ -70,12 +71,17 @@ class Progress:
         whole = _whole()
         whole.know({} if self._known is None else counts_of(self._known), self._plan)
         heard = self._inside.enter_context(listen(lambda _: None, whole=whole))
-        at = self._inside.enter_context(stage(self.what))
+        at = self._at = self._inside.enter_context(stage(self.what))
         watching = threading.Thread(target=self._watch, args=[heard], name="progress", daemon=True)
         self._inside.callback(watching.join)
         self._inside.callback(self._ended.set)
         watching.start()
         return at.reach
+
+    def foresee(self, left: tuple[float, float] | None) -> None:
+        """Say how many seconds are left at least and at most, where the command itself knows; None: it does not."""
+        if self._at is not None and left is not None:
+            self._at.foresee(*left)
 
     def __exit__(self, *_: object) -> None:
         self._inside.close()

@@ -105,7 +105,7 @@ def replace(options: ReplaceOptions) -> None:
     reading = asked_of(options)
     del reading["unranked"], reading["pool"]
     options.settle()
-    with Progress(options.quiet, what := f"taking in {options.log}", ingesting([options.log], lambda _: what)):
+    with Progress(options.quiet, what := f"taking in {options.log}", ingesting([options.log], [0.0], what)):
         taken = Store(options.file).replace(
             options.log, batch=options.batch, number=options.number, day=options.day, wait=options.wait, **reading
         )
