@@ -283,8 +283,8 @@ def test_what_was_left_to_us_is_left_out_where_it_takes_too_much(
 ) -> None:
     log = votes(9, 40, 30)
     frame = spark.createDataFrame(pa.table(log))
-    monkeypatch.setattr(frames, "ALONE", 400)
-    monkeypatch.setattr(ranking, "ALONE", 400)
+    monkeypatch.setattr(frames, "MOST_ALONE", 400)
+    monkeypatch.setattr(ranking, "MOST_ALONE", 400)
     for module in (clustered, coefficients):
         monkeypatch.setattr(module, "LARGEST", 5)
     judged = JudgedQueries.of(frame, spark, most=300, cluster="who")

@@ -274,7 +274,7 @@ def test_spark(
 
     monkeypatch.setattr(JudgedQueries, "alone", refused)
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 200)
+        monkeypatch.setattr(module, "MOST_ALONE", 200)
     options = dict(options)
     log = votes(9, 700, ties=0.1, first=1, people=people)
     log = graded(log) if options.get("ties") == "cumulative" else log
@@ -314,7 +314,7 @@ def test_the_side_at_home_is_a_covariate_of_a_query_that_is_divided(
 
 def test_intervals_that_would_take_too_much_are_left_out(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 100)
+        monkeypatch.setattr(module, "MOST_ALONE", 100)
     monkeypatch.setattr(coefficients_, "LARGEST", 5)
     log = votes(9, 400, ties=0.1)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=90, **reading(log))

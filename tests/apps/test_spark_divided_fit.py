@@ -568,7 +568,7 @@ def test_no_task_has_all_of_it(spark: Any, name: str, monkeypatch: pytest.Monkey
     divided = [str(note) for note in ours.status_["notes"] if f"divided among tasks by their {by}" in str(note)]
     assert len(divided) == len(large) and divided[0].startswith(what)
     assert all(int(note.split("(")[1].split(" slices)")[0]) > 1 for note in divided)
-    apart = ("done by the dri", "positions do not run")  # what memory says as it reads, and not in a fit
+    apart = ("in a task of its own", "positions do not run")  # what memory says as it reads, and not in a fit
     others = [note for note in ours.status_["notes"] if not any(one in str(note) for one in (*divided, *apart))]
     assert [str(note) for note in others] == [str(note) for note in plain.status_["notes"]]
 
@@ -678,13 +678,13 @@ def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
 
     log, rows = CASES["beside small ones"][0]
     frames = [spark.createDataFrame(pa.table(table)) for table in (log, rows)]
-    monkeypatch.setattr("concordant.apps.spark.frames.ALONE", 10)
+    monkeypatch.setattr("concordant.apps.spark.frames.MOST_ALONE", 10)
     asked: list[dict[str, Any]] = [{"structure": lambda batch: batch}]
     for params in asked:
         said = r"query 'large' has \d+ distinct judgments.*A linear scorer is fitted to structures by name"
         with pytest.raises(UsageError, match=said):
             fit(AggregationRanker(**params), *frames, most=100)
-    monkeypatch.setattr("concordant.apps.spark.frames.ALONE", 1 << 24)
+    monkeypatch.setattr("concordant.apps.spark.frames.MOST_ALONE", 1 << 24)
     with pytest.raises(UsageError, match=r"a pair of items of query 'large' has 3 distinct judgments, and a task"):
         fit(*frames, most=2)
     odd = {key: [*values[:-1], "maybe" if key == "outcome" else values[-1]] for key, values in log.items()}

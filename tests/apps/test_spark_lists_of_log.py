@@ -119,7 +119,7 @@ def test_targets_and_fits(spark: Any) -> None:
 
 def test_a_query_that_takes_too_much_filled_up_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = JudgedQueries.of(rankings(filled=False), spark, most=40, unranked="last")
-    monkeypatch.setattr(frames, "ALONE", 10)
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)
     monkeypatch.setattr(splitting, "ENTRIES", 3)
     with pytest.raises(cc.UsageError, match=r"'q0' has \d+ rows.*is ranked"):
         cs.rank(judged, "plackett-luce", interval="none")

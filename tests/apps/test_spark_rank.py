@@ -180,7 +180,7 @@ def test_a_query_with_a_task_of_its_own(
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=50)
     assert judged.large == (None,)
     assert_same(on_spark(judged, structure, **asked), cc.rank(cc.read(log), structure, **asked))
-    monkeypatch.setattr(frames, "ALONE", 60)
+    monkeypatch.setattr(frames, "MOST_ALONE", 60)
     with pytest.raises(
         cc.UsageError, match=r"the log has \d+ distinct judgments; on Spark one query with more than 60"
     ):

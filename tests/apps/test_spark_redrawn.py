@@ -407,7 +407,7 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 def test_a_bootstrap_on_spark(number: int, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole logs of one large and one small query; nothing that the driver would have to take."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 10)
+        monkeypatch.setattr(module, "MOST_ALONE", 10)
     structure, log, asked = CASES[number]
     agrees(spark, log, structure, **asked)
 
@@ -415,7 +415,7 @@ def test_a_bootstrap_on_spark(number: int, spark: Any, monkeypatch: pytest.Monke
 def test_clusters_of_many_kinds_of_judgments(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where kinds × replicates are too many to be brought together."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 10)
+        monkeypatch.setattr(module, "MOST_ALONE", 10)
     monkeypatch.setattr(clustered, "DRAWN", 10)
     log = votes(30, 900, alone=1)
     rng = np.random.default_rng(0)

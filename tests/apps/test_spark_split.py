@@ -190,7 +190,7 @@ def test_the_ranking_of_memory(spark: Any, monkeypatch: pytest.MonkeyPatch) -> N
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     judged = JudgedQueries.of(frame, spark, most=50)
     assert judged.large == ("large",)
-    monkeypatch.setattr(frames, "ALONE", 10)  # no task of its own would take it
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)  # no task of its own would take it
     made = ranked(judged, "bradley-terry", interval="none", **options)
     ours = ranking_of(made, judged, "bradley-terry", "none", 0.95)
     theirs = cc.rank(cc.read(log), interval="none", **options)
@@ -224,8 +224,8 @@ def test_the_ranking_of_lists_is_that_of_memory(
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     judged = JudgedQueries.of(frame, spark, most=50)
     assert judged.large == ("large",)
-    monkeypatch.setattr(frames, "ALONE", 10)  # no task of its own would take it
-    monkeypatch.setattr(ranking, "ALONE", 10)
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)  # no task of its own would take it
+    monkeypatch.setattr(ranking, "MOST_ALONE", 10)
     made = ranked(judged, structure, prior=1.0)
     ours = ranking_of(made, judged, structure, "auto", 0.95)
     alike(ours, cc.rank(cc.read(log), structure, prior=1.0))
@@ -325,7 +325,7 @@ def test_intervals_of_lists_in_clusters_are_those_of_memory(number: int, ways: t
 def test_lists_in_clusters_on_spark(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """By two columns; by one, and by more, the same without Spark above."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 10)  # no task of its own would take it
+        monkeypatch.setattr(module, "MOST_ALONE", 10)  # no task of its own would take it
     monkeypatch.setattr(splitting, "SHARE", 60)
     log, draw = lists("orders", 9, 60, tiers=3, alone=1), np.random.default_rng(0)
     for place in range(2):
@@ -410,7 +410,7 @@ def test_rows_of_a_pair_come_to_one_share_and_pairs_to_many(spark: Any, query: b
 def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ties the method of ``auto`` is looked for in the whole log: the sandwich."""
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 10)
+        monkeypatch.setattr(module, "MOST_ALONE", 10)
     log = votes(8, 150)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)), spark, most=20)
     found = ranking_of(ranked(judged, "bradley-terry", prior=1.0), judged, "bradley-terry", "auto", 0.95)
@@ -427,7 +427,7 @@ def test_intervals_that_nobody_asked_for(spark: Any, monkeypatch: pytest.MonkeyP
 
 def test_what_is_not_divided(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     judged = JudgedQueries.of(votes(20, 2000), spark, most=20)
-    monkeypatch.setattr(frames, "ALONE", 10)
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)
     monkeypatch.setattr(redrawn, "SCORES", 10)  # of all replicates
     with pytest.raises(cc.UsageError, match=r"'large' has \d+ distinct judgments.*structure='bradley-terry'"):
         cs.rank(judged, "plackett-luce", ties="davidson", interval="bootstrap")

@@ -235,7 +235,7 @@ def on_spark(spark: Any, log: Log, structure: str, monkeypatch: pytest.MonkeyPat
     """The ranking of a log with a query that no task can hold, of which the driver does not take the judgments."""
     monkeypatch.setattr(splitting, "SHARE", 60)
     for module in (frames, ranking):
-        monkeypatch.setattr(module, "ALONE", 10)
+        monkeypatch.setattr(module, "MOST_ALONE", 10)
     judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=40)
     assert len(judged.large) == 1
     made = ranked(judged, structure, **asked)
@@ -277,9 +277,11 @@ def test_what_lists_leave_out_is_noted_where_it_is_heeded(spark: Any, structure:
 
 
 def test_a_ranking_with_nothing_said_of_intervals(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory draws none of so many, either; the level is then idle, not wrong."""
+    """Of few lists that differ memory draws a bootstrap, of many none; the level is then idle, not wrong."""
     log = drawn("orders", 3, rows=90)
     monkeypatch.setattr(interval_methods, "CHEAP", 0)
+    alike(on_spark(spark, log, "log-odds", monkeypatch, level=0.9), cc.rank(read(log), "log-odds", level=0.9))
+    monkeypatch.setattr(clustered, "DIFFERENT", 5)
     for asked in ({}, {"level": 0.9}):
         ours = on_spark(spark, log, "log-odds", monkeypatch, **asked)
         alike(ours, cc.rank(read(log), "log-odds", interval="none"))
@@ -373,7 +375,7 @@ def test_targets_are_those_of_a_query_that_is_not_divided(
             log[name] += values
         log["clicked"], log["position"] = log["clicked"] + [1, 0] * 2, log["position"] + [1, 2] * 2
     monkeypatch.setattr(splitting, "SHARE", 60)
-    monkeypatch.setattr(frames, "ALONE", 10)
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     given = {"structure": structure, "order": "all"}
     ours, theirs = (
@@ -399,7 +401,7 @@ def test_targets_of_subsets_are_those_of_a_query_that_is_not_divided(
 ) -> None:
     log = drawn(kind, 14, items=8, rows=60)
     monkeypatch.setattr(splitting, "SHARE", 60)
-    monkeypatch.setattr(frames, "ALONE", 10)
+    monkeypatch.setattr(frames, "MOST_ALONE", 10)
     frame = spark.createDataFrame(pa.table(log)).repartition(3)
     given = {"structure": structure, "order": order, "subsets": 6, "seed": 3}
     ours, theirs = (

@@ -111,7 +111,7 @@ TASK = 1 << 21
 MOST = 1 << 22
 """Distinct judgments (rows, for lists) beyond which no task takes one query: it is divided among them by pairs of items
 or by lists (``splitting``, ``learning_cutting``), or has a task of its own."""
-ALONE = 1 << 24
+MOST_ALONE = 1 << 24
 """Distinct judgments (rows, for lists) beyond which no task takes one query even by itself: some 4 GiB."""
 BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
@@ -422,11 +422,11 @@ class JudgedQueries:
     def alone(self, label: Any) -> DataFrame:
         """Return the counted rows of one query, for a task of its own. Errors (UsageError): too many for any."""
         number = self.large_sizes[self.large.index(label)]
-        if number > ALONE:
+        if number > MOST_ALONE:
             raise UsageError(
                 f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self.unit}; on "
-                f"Spark one query with more than {ALONE:,} is ranked where what is asked for adds up over judgments: "
-                "Bradley–Terry's scores or, of lists, Plackett–Luce's (",
+                f"Spark one query with more than {MOST_ALONE:,} is ranked where what is asked for adds up over "
+                "judgments: Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
                 ") where no intervals are asked for (",
                 Setting("interval", "none"),

@@ -19,7 +19,7 @@ from concordant.apps.spark.clustered import ByClusters, different
 from concordant.apps.spark.coefficients import TREATED, used
 from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known, Read
-from concordant.apps.spark.frames import ALONE, READING, JudgedQueries, whole_or_gone
+from concordant.apps.spark.frames import MOST_ALONE, READING, JudgedQueries, whole_or_gone
 from concordant.apps.spark.interval_methods import interval_method, work_at_once
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.redrawn import Again, as_judged
@@ -173,7 +173,7 @@ def _large(
     if drawn and not judged.compared and (few := _of_different(judged, label, structure, asked)) is not None:
         return few
     found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
-    if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= ALONE:
+    if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= MOST_ALONE:
         return found
     return _of_different(judged, label, structure, asked)
 
@@ -194,9 +194,9 @@ def _in_shares(
         found = _by_clusters(judged, label, structure=structure, asked=asked, free=free)
         if found is not None:
             return found
-    if summable(judged, structure, asked) or (free and size > ALONE and summable(judged, structure, {})):
+    if summable(judged, structure, asked) or (free and size > MOST_ALONE and summable(judged, structure, {})):
         return _summed(judged, label, structure=structure, asked=asked, free=free)
-    apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > ALONE
+    apart, free = divisible(judged, structure, asked), free and not asked["quasi"] and size > MOST_ALONE
     if tied(judged, structure, asked):
         return _of_ties(judged, label, structure=structure, asked=asked, free=free)
     if apart and asked["interval"] == "none":
@@ -286,7 +286,7 @@ def _summed(
     ``read``: what is known of it already.
     """
     number = judged.large_sizes[judged.large.index(label)]
-    few = asked["interval"] == "bootstrap" and number <= ALONE
+    few = asked["interval"] == "bootstrap" and number <= MOST_ALONE
     drawn = find_structure(structure).reads != "exposures" and free and not few
     asked = _without(asked) if drawn else asked
     with judged.explained():
@@ -387,7 +387,7 @@ def _left_out(board: Ranking, asked: Mapping[str, Any], shares: Divided) -> list
     if board.interval == asked["interval"]:
         return []
     return [
-        f"no intervals of a query with {shares.judgments:,} judgments: more than {ALONE:,} distinct ones are not "
+        f"no intervals of a query with {shares.judgments:,} judgments: more than {MOST_ALONE:,} distinct ones are not "
         "brought together for them"
     ]
 
