@@ -87,9 +87,9 @@ class Run:
         """Return what is known of an output; nothing of one that nobody spoke of."""
         return next((dict(one) for one in self.outputs if one["path"] == os.path.realpath(path)), {})
 
-    def note(self, note: str, message: str | None = None) -> None:
+    def note(self, note: str, message: str | None = None, **more: Any) -> None:
         """Keep a note with what it is made of, once; ``message`` is it in the words of whoever says it."""
-        made = {name: getattr(note, name, None) for name in ("code", "query", "items", "numbers")}
+        made = {name: getattr(note, name, more.get(name)) for name in ("code", "query", "items", "numbers")}
         entry = {"message": message or str(note), **{name: value for name, value in made.items() if value}}
         self.notes.setdefault(str(note), entry)
 
@@ -157,7 +157,17 @@ def read(source: Any, role: str, **facts: Any) -> None:
     if (run := _RUN.get()) is not None:
         paths = source if isinstance(source, list | tuple) else [source]
         names = [os.fspath(one) for one in paths if isinstance(one, str | os.PathLike)]
+        if files := [part.where for part in getattr(source, "parts", ()) or [source] if getattr(part, "where", "")]:
+            sizes = [size for file in files if (size := _bytes(file)) is not None]  # a log that was found already
+            names, facts = [_common(files)], {"bytes": sum(sizes) if sizes else None, **facts}
         run.read(" + ".join(names) or f"a {type(source).__name__}", role, facts)
+
+
+def _common(files: list[str]) -> str:
+    """The one file, or the folder in which all of them lie."""
+    if len(files) == 1 or any("://" in file for file in files):
+        return " + ".join(files[:3]) + (f" and {len(files) - 3:,} others" if len(files) > 3 else "")
+    return os.path.commonpath([os.path.dirname(file) for file in files]) + os.sep
 
 
 def telling(role: str, facts: Callable[[Any], Mapping[str, Any]]) -> Callable[[Callable[P, T]], Callable[P, T]]:

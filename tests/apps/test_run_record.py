@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import concordant as cc
-from concordant.apps.commands.run_record import DETAILED, PLAIN
+from concordant.apps.commands.run_record import DETAILED, PLAIN, outcome_of
 from concordant.apps.commands.settings import NAMES
 from hostile import every_command
 from running import exit_status
@@ -101,6 +105,74 @@ def test_surroundings_are_told_from_the_rest(monkeypatch: pytest.MonkeyPatch) ->
     assert exit_status(*arguments) == 2
     assert exit_status(*arguments, "--exit-status", "detailed") == 5
     assert exit_status("rank", "votes.csv", "-q", "--summary", "run.json", "--exit-status", "detailed") == 5
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_what_the_system_refuses_to_read_is_no_bad_data(
+    number: int, form: str, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = f"votes.{form}"
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv("votes.csv"), "votes.parquet")
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), log)
+
+    monkeypatch.setattr("concordant.io.log.formats.open_regular", refused)
+    monkeypatch.setattr("concordant.io.log.headers.parquet_file", refused)
+    assert exit_status("rank", log, "-q", "--exit-status", "detailed") == 5
+    assert capsys.readouterr().err == f"error: {log}: {os.strerror(number)}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("IO Error: Cannot open file 'x': Permission denied", "surroundings"),
+        ("Could not write file 'x': No space left on device", "surroundings"),
+        ("Invalid Input Error: no number", "bad data"),
+    ],
+)
+def test_an_error_of_a_database_is_the_disks_where_it_says_so(text: str, outcome: str) -> None:
+    def read() -> None:
+        try:
+            raise duckdb.IOException(text)
+        except duckdb.Error:
+            raise cc.InputError("x: cannot be read") from None
+
+    with pytest.raises(cc.InputError) as error:
+        read()
+    assert outcome_of(error.value) == outcome
+
+
+def test_a_store_that_the_disk_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exit_status("ingest", "votes.csv", "--store", "full.store") == 0
+    Path("more.csv").write_text("winner,loser,weight\na,b,1\nb,a,1\n")
+
+    def full(*_: object, **__: object) -> None:
+        raise duckdb.FatalException('Checkpoint failed for database "catalogue". The database has been invalidated')
+
+    monkeypatch.setattr("concordant.io.store.commits.write", full)
+    assert record("ingest", "more.csv", "--store", "full.store", status=2)["outcome"] == "surroundings"
+
+
+def test_the_record_of_what_stores_do() -> None:
+    """What was read, and what became of it, with ``--quiet``, too."""
+    lake = Path("lake/day=2026-01-01")
+    lake.mkdir(parents=True)
+    for part in "ab":
+        (lake / f"{part}.csv").write_text(f"winner,loser,worker\na,b,{part}\n" + "b,c,z\n" * ord(part))
+    found = record("ingest", "lake", "--store", "s.store", "--cluster", "worker", "-q")
+    (log,) = found["inputs"]
+    size = sum((lake / f"{part}.csv").stat().st_size for part in "ab")
+    assert (log["path"], log["bytes"], log["rows"]) == ("lake/day=2026-01-01/", size, 2 + ord("a") + ord("b"))
+    assert found["notes"][0]["code"] == "ingested"
+    late = lake.with_name("day=2026-01-09")
+    lake.rename(late)
+    Path(late / "a.csv").write_text("winner,loser,worker\nc,a,y\n")
+    found = record("ingest", late / "a.csv", "--store", "s.store", "--cluster", "worker", "--keep", "3d", "-q")
+    assert any("taken out, older than what is kept: 'lake" in one["message"] for one in found["notes"])
+    found = record("store", "forget", "s.store", "--cluster", "y", "-q")
+    assert [(one["code"], one["numbers"]) for one in found["notes"]] == [("forgotten", {"judgments": 1})]
 
 
 def test_what_no_longer_holds_is_status_1() -> None:

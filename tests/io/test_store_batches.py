@@ -331,6 +331,7 @@ def test_what_was_removed_stays_out(store: Store, tmp_path: Path, compacted: boo
     named = {path.name for path in parts_folder(store.path).iterdir()}
     assert named == {"catalogue.json", *(part.file for part in store.info().files)}  # nothing of it lies about
     assert store.ingest(days[1], again="on purpose", **PEOPLE).judgments == 60
+    assert store.info().batches[-1].name == "on purpose"
     assert counts(store) == counts(left + drawn(2))
     assert [batch.batch for batch in store.info().batches] == [1, 3, 4]
 
@@ -360,6 +361,33 @@ def test_a_corrected_day(store: Store, tmp_path: Path) -> None:
     assert [batch.why for batch in store.info().removed] == ["replaced by batch 3", "replaced by batch 4"]
     store.verify()
     refused("there is no store", Store(tmp_path / "none").replace, first, day="2026-01-02")
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_one_corrected_part_of_a_day(store: Store, tmp_path: Path, ids: bool) -> None:
+    """A day of several files is replaced by all of them as they are now: those that did not change stay in it."""
+    folder = tmp_path / "lake" / "day=2026-01-02"
+    folder.mkdir(parents=True)
+
+    def part(number: int, seed: int) -> list[Row]:
+        rows = drawn(seed)
+        lines = [f"{100 * number + place},{','.join(row)}" for place, row in enumerate(rows)]
+        (folder / f"{number}.csv").write_text("vote,winner,loser,worker\n" + "\n".join(lines) + "\n")
+        return rows
+
+    there = [part(number, number) for number in range(3)]
+    options: dict[str, Any] = {**PEOPLE, **({"columns": {"id": "vote"}} if ids else {})}
+    store.ingest(folder, **options)
+    assert not store.replace(folder, day="2026-01-02", **options).new
+    there[1] = part(1, 20)
+    for _ in range(2):
+        taken = store.replace(folder, day="2026-01-02", **options)
+        assert counts(store) == counts([row for rows in there for row in rows])
+    assert not taken.new
+    (folder / "2.csv").unlink()
+    assert store.replace(f"{folder}/*.csv", batch=store.info().batches[0].name, **options).new
+    assert counts(store) == counts([row for rows in there[:2] for row in rows])
+    store.verify()
 
 
 def test_votes_with_ids_are_corrected_and_do_not_come_back(store: Store, tmp_path: Path) -> None:
@@ -456,7 +484,9 @@ def test_forgetting_nobody(store: Store, tmp_path: Path) -> None:
     refused("there is no store", Store(tmp_path / "none").forget, "w1")
     numbers = Store(tmp_path / "numbers.store")
     numbers.ingest({"winner": [1, 2], "loser": [2, 1], "worker": [7, 8]}, **PEOPLE)
-    refused("each worker is an integer there, not 'w1'", numbers.forget, "w1", kind=UsageError)
+    refused("each worker is an integer there, as 3 or -12, not 'w1'", numbers.forget, "w1", kind=UsageError)
+    for label in ("07", "+7", "7.0", "٧", " 7", "-0"):
+        refused("each worker is an integer there, as 3 or -12", numbers.forget, label, kind=UsageError)
     assert numbers.forget("7") == 1
 
 

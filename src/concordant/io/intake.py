@@ -48,7 +48,7 @@ from concordant.io.store.catalogue import (
     read_catalogue,
 )
 from concordant.io.store.commits import HERE, Changed, check_place, commit, confirm, now, to_write
-from concordant.io.store.days import all_dated, check_kept, day_of
+from concordant.io.store.days import all_dated, check_kept, day_of_all
 from concordant.io.store.known import MARK, KnownFiles, beside, load
 from concordant.io.store.migrations import UNKNOWN
 from concordant.io.store.segments import Looked, fingerprint, look, unchanged
@@ -160,7 +160,7 @@ class Intake:
         else:
             self.log = from_object(source)
         self.name = name or self.log.name
-        self.called = self.name
+        self.called = again or self.name
         """The name of the batch: of what it takes the place of, where it does."""
 
     def run(self) -> Taken:
@@ -179,18 +179,9 @@ class Intake:
         """Read the day off the path, that of all files of a folder; return days among which nothing chooses."""
         if not self.log.where or self.log.format == "database":
             return ""
-        self.day, self.day_from = day_of(self.log.where)
-        if not self.day and not self.day_from and self.log.parts:
-            found = {day_of(part.where) for part in self.log.parts}
-            days = {day for day, _ in found}
-            if len(days) == 1 and days != {""}:
-                self.day, self.day_from = min(found)
-            elif len(days) > 1:
-                return few(sorted(days - {""}))
-        if self.day:
-            return ""
-        several, self.day_from = self.day_from, ""
-        return several
+        self.day, how = day_of_all(self.log.where, [part.where for part in self.log.parts])
+        self.day_from = how if self.day else ""
+        return "" if self.day else how
 
     def _tried(self) -> Taken | None:
         old = read_catalogue(self.path) if self.path.exists() else None
@@ -198,6 +189,7 @@ class Intake:
         there = self._known(old, beside)
         votes = self._votes(old, beside)
         looked = [look(part, there, grown=self.grown or votes is not None) for part in self._files()]
+        there = self._known(old, beside, [file.sha256 for file in looked])
         fresh, had = self._sorted_out(looked, there, old)
         self._elsewhere(old, beside, [file.sha256 for file in looked], had)
         if looked and not fresh and (old is not None or self.other is not None):
@@ -227,6 +219,7 @@ class Intake:
             if votes is not None and votes.had:  # new votes of a table that has grown may well be as old ones were
                 sign = hashlib.sha256(f"{sign} after {votes.had}".encode()).hexdigest()
             contents = [self._content(sign, 0, self.name)]
+            there = self._known(old, beside, [sign])
             if (said := self._sorted(contents[0], there, old)) and old is not None:
                 self._elsewhere(old, beside, [sign], (said,))
                 return Taken(self.name, known=(said,)) if self._confirmed(old) else None
@@ -290,12 +283,16 @@ class Intake:
                 "put in the place of another one, too"
             )
 
-    def _known(self, old: Catalogue | None, beside: Catalogue | None) -> tuple[Content, ...]:
-        """Return the contents that are not taken in; what takes the place of a batch may have been taken out before."""
+    def _known(self, old: Catalogue | None, beside: Catalogue | None, signs: Sequence[str] = ()) -> tuple[Content, ...]:
+        """Return the contents that are not taken in.
+
+        What takes the place of a batch may hold what that held, and what was taken out before, unless it is the same.
+        """
         there = () if old is None or beside is None else old.contents
         if self.instead is not None and beside is not None and old is not None:
-            live = {batch.batch for batch in old.batches}
-            there = tuple([one for one in there if one.batch in live])
+            live, stay = ({batch.batch for batch in each.batches} for each in (old, beside))
+            itself = {one.sha256 for one in there if one.batch in live - stay} == set(signs)
+            there = tuple([one for one in there if one.batch in (live if itself else stay)])
         dead = set() if self.other is None else {batch.batch for batch in self.other.removed}
         return (*there, *[one for one in (self.other.contents if self.other else ()) if one.batch in dead])
 

@@ -33,6 +33,8 @@ from concordant.memory import bounded
 from concordant.preferences.notes import Note
 from concordant.record import running
 
+KEPT = {"note", "ingested", "removed", "forgotten", "dated", "restored", "compacted", "verified"}
+"""What the record of a run keeps of what is said."""
 HELP = {"help_option_names": ["-h", "--help"]}
 ANYWHERE = frozenset({"quiet", "seed", "spreadsheet_safe", "summary"})
 """Options that every way takes: how much is said, a seed, which promises equal output and keeps that promise where
@@ -168,7 +170,10 @@ class Options:
             work(self)
 
     def say(self, event: str, message: str, **more: Any) -> None:
-        """Say a line on stderr, unless --quiet."""
+        """Say a line on stderr, unless --quiet; the record of the run has what was done and noted either way."""
+        if (run := running()) is not None and event in KEPT:
+            numbers = {name: value for name, value in more.items() if isinstance(value, int | float)}
+            run.note(message, code=event if event != "note" else "", numbers=numbers)
         if not self.quiet:
             say(event, message, **more)
 

@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from concordant.apps.commands.given import say_note
 from concordant.apps.commands.saying import at_the_end, one_line
-from concordant.errors import UsageError
+from concordant.errors import Unavailable, UsageError
 from concordant.io.log.disk import check_replaced, in_place_of
 from concordant.io.log.lakes import is_pattern
 from concordant.ranking.rank import Ranking
@@ -52,7 +52,7 @@ def check_output(
     if not folder.is_dir():
         raise UsageError(f"{option} {name}: the folder {path.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {name}: no permission to write in the folder {path.parent}")
+        raise Unavailable(f"{option} {name}: no permission to write in the folder {path.parent}")
     for one in getattr(log, "names", (log,)) if log else ():
         places = [place for place in (one, f"{one}.parts") if os.path.isdir(place)]  # the latter: a store's segments
         if any(Path(place).resolve() in (folder, *folder.parents) for place in places):
@@ -72,7 +72,7 @@ def output_folder(name: str) -> Path:
     if not there.is_dir():
         raise UsageError(f"--output {name}{'' if there == folder else f': {there.name}'} is a file; name a folder")
     if not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(f"--output {name}: no permission to write in the folder {there}")
+        raise Unavailable(f"--output {name}: no permission to write in the folder {there}")
     return folder
 
 

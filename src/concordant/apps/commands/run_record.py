@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -21,6 +22,11 @@ DETAILED = {"done": 0, NO: 1, DATA: 2, NOTHING_NEW: 3, USAGE: 4, SURROUNDINGS: 5
 """Exit statuses with ``--exit-status detailed``. They do not change."""
 PLAIN = DETAILED | {NOTHING_NEW: 0, USAGE: 2, SURROUNDINGS: 2}
 """Those without."""
+REFUSED = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
+"""What the system refuses whatever the data are."""
 
 
 def outcome_of(problem: BaseException) -> str:
@@ -29,12 +35,24 @@ def outcome_of(problem: BaseException) -> str:
     >>> outcome_of(FileNotFoundError()), outcome_of(click.UsageError("no such option"))
     ('surroundings', 'bad usage')
     """
-    if isinstance(problem, Unavailable | OSError | MemoryError):
+    if isinstance(problem, Unavailable | OSError | MemoryError) or _refused_by_system(problem):
         return SURROUNDINGS
     said = getattr(problem, "outcome", None)
     if said is not None:
         return str(said)
     return USAGE if isinstance(problem, UsageError | click.ClickException) else DATA
+
+
+def _refused_by_system(problem: BaseException) -> bool:
+    """Whether an error comes of what the system refused: no permission, a full disk, too many open files, …"""
+    at: BaseException | None = problem
+    while at is not None:
+        if isinstance(at, OSError) and at.errno in REFUSED:
+            return True
+        if type(at).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+            return any(os.strerror(number) in str(at) for number in REFUSED)
+        at = at.__cause__ or at.__context__
+    return False
 
 
 def said_of(problem: ConcordantError, message: str) -> click.UsageError:

@@ -125,7 +125,7 @@ def forget(options: ForgetOptions) -> None:
         if taken
         else "no judgment of theirs is there any more; they stay out"
     )
-    options.say("forgotten", f"{options.file}: {what}")
+    options.say("forgotten", f"{options.file}: {what}", judgments=taken)
 
 
 def day(options: DayOptions) -> None:
@@ -148,6 +148,9 @@ def restore(options: RestoreOptions) -> None:
     options.say("restored", f"{options.file}: {_copied(made)}")
     if made.forgotten:
         options.say("note", f"{counted(made.forgotten, 'judgments')} of who was forgotten since are left out")
+    if made.fresh:
+        text = "no store was there, so who was forgotten after the copy was made is in it again: forget them again"
+        options.say("note", text)
 
 
 def _copied(made: Copied) -> str:

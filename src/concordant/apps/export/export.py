@@ -16,7 +16,7 @@ from concordant.apps.export.terms import Terms, terms_of
 from concordant.apps.models.directory import is_model
 from concordant.apps.models.regressors import Network, Trees
 from concordant.apps.models.saving import load_model
-from concordant.errors import UsageError, did_you_mean
+from concordant.errors import Unavailable, UsageError, did_you_mean
 from concordant.io.log.disk import check_replaced, in_place_of
 
 FORMATS = ("onnx", "elasticsearch", "opensearch", "solr", "json")
@@ -122,7 +122,7 @@ def check_place(path: str | os.PathLike[str], option: str = "--output") -> Path:
     if is_model(folder):
         raise UsageError(f"{option} {path} lies in a model, which holds its own files only; name another folder")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: no permission to write in the folder {place.parent}")
+        raise Unavailable(f"{option} {path}: no permission to write in the folder {place.parent}")
     return place
 
 

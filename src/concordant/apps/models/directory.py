@@ -64,7 +64,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         raise UsageError(f"{target}: the folder {target.parent} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"{target}: no permission to write in the folder {target.parent}")
+        raise Unavailable(f"{target}: no permission to write in the folder {target.parent}")
     return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -77,6 +78,8 @@ def _schema(log: Log) -> Log:
         names = list(schema.names)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         said = str(error).strip().split("\n")[0][:160]
+        if isinstance(error, OSError) and error.errno is not None:  # not of the file, but of the system
+            raise InputError(f"{log.name}: {os.strerror(error.errno)}") from None
         raise InputError(
             f"{log.name}: not a complete {'Parquet' if log.format == 'parquet' else 'Arrow'} file: {said}"
         ) from None

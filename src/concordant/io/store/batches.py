@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,8 @@ from concordant.preferences.preferences import Preferences, keep
 from concordant.preferences.windows import said_day
 from concordant.progress import steps
 
+WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+"""An integer as it is written."""
 REMOVED = "removed"
 """The reason of a batch that was taken out because somebody said so."""
 OLDER = "older than the "
@@ -240,8 +243,8 @@ def labels_said(facts: Facts, labels: Sequence[Any], store: str, *, ids: bool) -
         )
     if facts.clusters == "texts":
         return [str(label) for label in labels]
-    if bad := [label for label in labels if not str(label).lstrip("-").isdecimal()]:
-        raise UsageError(f"{store}: each {facts.cluster} is an integer there, not {bad[0]!r}")
+    if bad := [label for label in labels if not WHOLE.fullmatch(str(label))]:
+        raise UsageError(f"{store}: each {facts.cluster} is an integer there, as 3 or -12, not {bad[0]!r}")
     return [int(label) for label in labels]
 
 

@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from concordant.errors import InputError
+from concordant.errors import InputError, Unavailable
 from concordant.io.engines.duckdb import Settings, attach, connected, message, with_log
 from concordant.io.engines.sql import identifier, literal
 from concordant.io.log.disk import open_regular
@@ -311,7 +311,7 @@ def is_store(path: Path) -> bool:
     """
     if not _is_database(path):
         if _beside_parts(path) and not os.access(path, os.R_OK):
-            raise InputError(f"{path}: no permission to read the store")
+            raise Unavailable(f"{path}: no permission to read the store")
         return False
     try:
         return "format" in _tables(path).get("store", {})

@@ -45,6 +45,8 @@ from concordant.preferences.preferences import Preferences
 from concordant.progress import steps
 from concordant.record import wrote
 
+ROOM = 1 << 20
+"""Bytes of a disk below which it is full."""
 HERE = "here"
 """Stands for the name of a segment that is not written yet."""
 P = TypeVar("P", bound=Segment)
@@ -221,6 +223,10 @@ def told(store: Path, outcome: str = "") -> Iterator[None]:
         where = f" ({error.filename})" if error.filename and str(error.filename) != str(store) else ""
         raise Unavailable(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
     except (duckdb.Error, pa.ArrowException) as error:
+        if outcome and isinstance(error, duckdb.IOException | duckdb.FatalException):  # our own file, so the disk's
+            free = shutil.disk_usage(store.parent).free
+            full = f" ({free:,} bytes are free on its disk)" if free < ROOM else ""
+            raise Unavailable(f"{store}: {doing}{full}: {message(error)}{after}") from None
         raise ConcordantError(f"{store}: {doing}: {message(error)}{after}") from None
 
 

@@ -28,6 +28,8 @@ class Copied:
     """Of the store that was copied."""
     forgotten: int = 0
     """Judgments of the copy that were left out, for who made them was forgotten since."""
+    fresh: bool = False
+    """Whether it was put where no store was, so that who was forgotten since is not known."""
 
 
 def backup(store: Path, copy: Path, *, by: str, wait: float = WAIT) -> Copied:
@@ -86,8 +88,9 @@ def restore(copy: Path, store: Path, *, by: str, wait: float = WAIT, settings: S
         kept = {part.file for part in changed.catalogue.files} - made
         return replace(changed, copied={name: path for name, path in files.items() if name in kept})
 
+    fresh = not os.path.exists(store)
     new = commit(store, change, by=by, wait=wait)
-    return _copied(there, there if new is None else new)
+    return replace(_copied(there, there if new is None else new), fresh=fresh)
 
 
 def _whole(source: Path, catalogue: Catalogue) -> Mapping[str, Path]:

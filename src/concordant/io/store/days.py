@@ -48,6 +48,18 @@ def day_of(path: str) -> tuple[str, str]:
     return "", ""
 
 
+def day_of_all(path: str, parts: Sequence[str]) -> tuple[str, str]:
+    """Return the day that a path names, or all of its parts do, and how; else none, and the days they are of."""
+    day, how = day_of(path)
+    if day or how or not parts:
+        return day, how
+    found = {day_of(part) for part in parts}
+    days = {day for day, _ in found}
+    if len(days) == 1 and days != {""}:
+        return min(found)
+    return "", few(sorted(days - {""})) if len(days) > 1 else ""
+
+
 def _date(year: str, month: str, day: str) -> str:
     try:
         return date(int(year), int(month), int(day)).isoformat()
