@@ -146,6 +146,20 @@ def test_two_days_of_a_store(run: Run, more: str, status: int, said: str) -> Non
             assert float(rows[row["item"]][which]) == pytest.approx(row["score"], abs=1e-6)
 
 
+@pytest.mark.usefixtures("days")
+def test_last_days_of_a_store_share_what_they_share(run: Run) -> None:
+    for more, said in (
+        (
+            "--as-of 2026-01-02 --with 2026-01-03 --last 2d",
+            "both boards hold 300 judgments of the days that they share",
+        ),
+        ("--as-of 2026-01-02 --with 2026-01-03 --last 1d", "the two boards are taken to hold different judgments"),
+        ("--as-of 2026-01-02 --with 2026-01-03 --last 2d --shared common", "are taken for the same"),
+    ):
+        err = run(f"compare s {more}")[1]
+        assert said in err and "look alike" not in err
+
+
 def test_the_first_place() -> None:
     def table(*rows: tuple[str, int | None, int | None, int | None]) -> pa.Table:
         return pa.table(dict(zip(("item", "rank", "rank_lower", "rank_upper"), zip(*rows, strict=True), strict=True)))

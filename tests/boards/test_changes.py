@@ -112,6 +112,25 @@ def test_overlap_is_told() -> None:
     assert divided.shared == 0 and "look alike" not in str(divided)  # two parts of one log
 
 
+def test_judgments_that_are_known_to_be_in_both() -> None:
+    """Where each judgment has a judge of its own, equal ones on both boards, the sandwich needs not be told of any."""
+    random = np.random.default_rng(seed(9))
+    drawn = [draw(random, votes) for votes in (300, 250, 200)]
+    parts = [made(one) for one in drawn]
+    old, new = (cc.rank(parts[at] + parts[at + 1], interval="sandwich") for at in (0, 1))
+    known = cc.board_changes(old, new, shared=parts[1])
+    assert known.shared == 250 and "both boards hold 250 judgments of the days that they share" in str(known)
+    ends = np.cumsum([0, 300, 250, 200])
+    named = [made(one | {"cluster": np.arange(*ends[at : at + 2])}) for at, one in enumerate(drawn)]
+    alone = cc.board_changes(*(cc.rank(named[at] + named[at + 1]) for at in (0, 1)))
+    units = np.array([750, 450])
+    factor = np.sqrt(np.divide(*(units / (units - 1))))
+    errors = [sorted(one.table["standard_error"].to_pylist()) for one in (known, alone)]
+    np.testing.assert_allclose(np.divide(*errors), factor, rtol=1e-9)
+    told = cc.board_changes(old, new, shared="common")
+    assert min(told.table["standard_error"].to_pylist()) < 0.9 * min(errors[0])  # equal judgments are not the same ones
+
+
 def test_judges_of_both_boards_depend() -> None:
     random = np.random.default_rng(seed(9))
     opinions = random.normal(0, 1.5, (25, len(NAMES)))

@@ -28,6 +28,7 @@ from scipy.special import expit
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
+from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.preferences.sampling import whole_seed
@@ -113,7 +114,7 @@ class BoardChange:
         return "\n".join([*self.lines(), *self.notes])
 
 
-def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int = 0) -> BoardChange:
+def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "auto", seed: int = 0) -> BoardChange:
     """Say what changed from one board to another: the difference of each item's score, how sure it is, and why.
 
     Parameters
@@ -122,7 +123,8 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int
         With clusters (one column in both) judgments of equal clusters depend on each other, on either board.
     shared : which judgments the boards share. 'auto': all of one that the other holds, too, as often (a log that grew),
         else none; 'common': whatever stands in both; 'clusters': none, as of two parts of one log, but clusters of the
-        same name are the same; 'none': none, and clusters of the same name are others, too.
+        same name are the same; 'none': none, and clusters of the same name are others, too. Or the judgments
+        themselves that both hold, where these are known: those of the days that two windows share.
     seed : of the draws for p_max_t.
 
     Errors: UsageError for rankings of other kinds; InputError where fewer than two items are on both.
@@ -135,28 +137,31 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str = "auto", seed: int
 
     Source: the sandwich of Huber (1967), clustered as Liang and Zeger (1986); Westfall and Young (1993) for p_max_t.
     """
-    if shared not in SHARED:
+    known = shared if isinstance(shared, Comparisons) else None
+    if known is None and shared not in SHARED:
         raise UsageError(f"shared must be one of {', '.join(SHARED)}, not {shared!r}")
     sides = _Side.of(old, "the old board"), _Side.of(new, "the new board")
     if old.structure != new.structure or sides[0].used != sides[1].used:
         raise UsageError("the two boards are ranked in different ways; rank both by the same structure and options")
     if [side.prefs.clusters is None for side in sides] not in ([True, True], [False, False]):
         raise UsageError("one board has clusters and the other has none; give both the same column of clusters")
-    pairs = _Pair.of(*sides)
-    both = int(np.minimum(*pairs.count).sum())
+    pairs = _Pair.of(*sides, known)
+    both = int(pairs.both.sum())
     held = [both == len(side.prefs) for side in sides]
-    joined = shared == "common" or (shared == "auto" and any(held))
-    matrix, freedom = pairs.covariance(joined, apart=shared == "none")
+    joined = known is not None or shared == "common" or (shared == "auto" and any(held))
+    matrix, freedom = pairs.covariance(joined, apart=known is None and shared == "none")
     table = _table(pairs, matrix, freedom, new.level, seed)
     return BoardChange(
         table,
         both if joined else 0,
         new.level,
-        tuple(_notes(pairs, held, both if joined else 0, 0 if shared == "clusters" else both)),
+        tuple(
+            _notes(pairs, held, both if joined else 0, 0 if joined or shared == "clusters" else both, known is not None)
+        ),
     )
 
 
-def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int) -> list[Note]:
+def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int, known: bool) -> list[Note]:
     one, other = (len(side.prefs) for side in pairs.sides)
     if joined and all(held):
         text = "both boards hold the same {joined:judgments}"
@@ -164,6 +169,8 @@ def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int) -> list[Note
         text = "the new board holds the {joined:judgments} of the old one and {more:,} more: they are counted once"
     elif joined and held[1]:
         text = "the old board holds the {joined:judgments} of the new one, too: they are counted once"
+    elif joined and known:
+        text = "both boards hold {joined:judgments} of the days that they share: they are counted once"
     elif joined:
         text = "{joined:judgments} of both boards are taken for the same: they are counted once"
     else:
@@ -265,6 +272,8 @@ class _Pair:
     """Of each distinct judgment of a side, equal where the judgments are."""
     count: tuple[Ints, Ints]
     """Of each key."""
+    both: Ints
+    """Of each key, how many judgments both boards may hold, or hold."""
     cluster: tuple[Ints, Ints] | None
 
     @property
@@ -272,7 +281,8 @@ class _Pair:
         return np.asarray(self.there[0] & self.there[1], bool)
 
     @classmethod
-    def of(cls, old: _Side, new: _Side) -> _Pair:
+    def of(cls, old: _Side, new: _Side, known: Comparisons | None = None) -> _Pair:
+        """Match two boards; ``known``: the judgments that both hold."""
         sides = (old, new)
         if old.prefs.covariate_names != new.prefs.covariate_names:
             raise UsageError("the two boards have other covariates; give both the same")
@@ -292,25 +302,21 @@ class _Pair:
             score[at, place[at]] = value - (np.bincount(group, value) / np.bincount(group))[group]
         check_common(items.tolist(), there, sure)
         shift = score[:, sure].mean(axis=1)
-        cluster = None
+        people, cluster = None, None
         if old.prefs.clusters is not None and new.prefs.clusters is not None:
-            _, one, other = old.prefs.clusters.union(new.prefs.clusters)
+            people, one, other = old.prefs.clusters.union(new.prefs.clusters)
             cluster = (one[old.prefs.cluster].astype(np.int64), other[new.prefs.cluster].astype(np.int64))
-        rows = [
-            np.column_stack(
-                [maps[at][side.prefs.winner], maps[at][side.prefs.loser], *_more(side.prefs)]
-                + ([] if cluster is None else [cluster[at]])
-            ).astype(np.float64)
-            for at, side in enumerate(sides)
-        ]
+        every = [old.prefs, new.prefs, *([] if known is None else [known])]
+        rows = [_told_apart(prefs, items, people) for prefs in every]
         key = _kinds(np.concatenate(rows))
-        keys = np.split(key, [len(rows[0])])
+        keys = np.split(key, np.cumsum([len(each) for each in rows])[:-1])
         most = int(key.max(initial=-1)) + 1
-        count = [np.bincount(keys[at], side.prefs.count, most).astype(np.int64) for at, side in enumerate(sides)]
+        count = [np.bincount(mine, prefs.count, most).astype(np.int64) for mine, prefs in zip(keys, every, strict=True)]
+        both = np.minimum.reduce(count)
         return cls(
             sides, items.tolist(), (place[0], place[1]), (there[0], there[1]), sure,
             (score[0] - shift[0], score[1] - shift[1]), (float(shift[0]), float(shift[1])),
-            (keys[0], keys[1]), (count[0], count[1]), cluster,
+            (keys[0], keys[1]), (count[0], count[1]), both, cluster,
         )  # fmt: skip
 
     def covariance(self, joined: bool, apart: bool) -> tuple[Floats, float]:
@@ -322,7 +328,7 @@ class _Pair:
             influence.append(own - own[:, self.sure].mean(axis=1, keepdims=True))
         old, new = self.count
         if self.cluster is None:
-            common = np.minimum(old, new) * joined
+            common = self.both * joined
             units, freedom = int((old + new - common).sum()), np.inf
             rows = [_each(side, key, len(old)) for side, key in zip(self.sides, self.key, strict=True)]
             meat = [
@@ -370,6 +376,15 @@ def _each(side: _Side, key: Ints, keys: int) -> csr_array:
     kinds, first = np.unique(key, return_index=True)
     pick = csr_array((np.ones(len(kinds)), (kinds, first)), shape=(keys, len(key)))
     return csr_array(pick @ side.joint.curvature.contributions)
+
+
+def _told_apart(prefs: Comparisons, items: Labels, people: Labels | None) -> Floats:
+    """The rows by which judgments are told apart: by items, by what else is said of them and, if asked, by who did."""
+    place = items.codes_of(prefs.items.values)
+    columns = [place[prefs.winner], place[prefs.loser], *_more(prefs)]
+    if people is not None and prefs.clusters is not None:
+        columns.append(people.codes_of(prefs.clusters.values)[prefs.cluster])
+    return np.column_stack(columns).astype(np.float64)
 
 
 def _more(prefs: Comparisons) -> list[NDArray[Any]]:

@@ -17,16 +17,21 @@ from concordant.apps.commands.output import check_output, print_csv, show_table,
 from concordant.apps.commands.plans import of_boards
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
+from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
 from concordant.boards.changes import BoardChange, board_changes, divided
 from concordant.boards.first_place import first_place
 from concordant.boards.saved_boards import COLUMNS, saved_changes
 from concordant.errors import UsageError, few
 from concordant.io.engines.counting import with_columns
+from concordant.io.ingest import Store
 from concordant.io.log.formats import locate
+from concordant.io.read import read_log
 from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import texts
+from concordant.preferences.windows import Window
 from concordant.ranking.comparing import p_said
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import remarks
@@ -50,8 +55,7 @@ def compare_boards(options: CompareOptions) -> None:
         (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
         tell([*told, *more])
         with Progress(options.quiet, "comparing"):
-            shared = "clusters" if options.by is not None and options.shared == "auto" else options.shared
-            found = board_changes(old, new, shared=shared, seed=options.seed)
+            found = board_changes(old, new, shared=_shared(options), seed=options.seed)
         said = [*dict.fromkeys([*remarks(old), *remarks(new)])]
     with Progress(options.quiet, "comparing"):
         names = {str(item): item for item in found.table["item"].to_pylist()}
@@ -133,6 +137,24 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
     sizes = [float(os.path.getsize(one)) if os.path.isfile(one) else 1.0 for one in (options.log, new)]
     old = board_of(options, plan=of_boards(options, sizes[1] / max(sizes[0], 1.0)))
     return old, board_of(options, log=new, plan=of_boards(options, 0.0))
+
+
+def _shared(options: CompareOptions) -> str | Preferences:
+    """What both boards hold: of the last days of a store up to two days, what lies in both; else what is asked for."""
+    if options.shared != "auto":
+        return options.shared
+    if options.by is not None:
+        return "clusters"
+    if options.against is None or options.last is None or not is_store(Path(options.log)):
+        return "auto"
+    spans = [Window(day, last=options.last).days("") for day in (options.as_of, options.against)]
+    first, last = max(first for first, _ in spans), min(last for _, last in spans)
+    if first > last:
+        return "clusters"
+    days = {batch.day for batch in Store(options.log).info().batches}
+    if not any(first <= day <= last for day in days):
+        return "clusters"
+    return read_log(options.log, **asked_of(options), window=Window(last, since=first)).preferences
 
 
 def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:
