@@ -186,3 +186,29 @@ def test_arena_twice():
     assert len(cc.read(path, columns={"id": "num"})) == 26919
     with pytest.raises(InputError, match="7 ids in 'question_id' have rows that differ"):
         cc.read(path, columns={"id": "question_id"})
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "memory"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_votes_without_an_id_are_left_out_where_that_is_asked(tmp_path, engine, ending):
+    rows = [("1", "a", "b"), (None, "a", "c"), ("2", "b", "b"), ("3", "b", "c"), (None, "c", "a"), ("1", "a", "b")]
+    table = pa.table(dict(zip(("vote", "winner", "loser"), zip(*rows, strict=True), strict=True)))
+    path = tmp_path / f"votes.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    elif ending == "csv":
+        path.write_text("vote,winner,loser\n" + "".join(f"{vote or ''},{one},{other}\n" for vote, one, other in rows))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    options = {"columns": {"id": "vote"}, "engine": engine}
+    places = {"csv": ("line 3", "line 6"), "jsonl": ("line 2", "line 5"), "parquet": ("row 2", "row 5")}[ending]
+    said = rf"2 of 6 rows have no id in 'vote' \({'; '.join(places)}\)\. Each vote has one\."
+    with pytest.raises(InputError, match=said):
+        cc.read(path, **options)
+    with cc.recording() as run:
+        prefs = cc.read(path, on_error="skip", **options)
+    assert len(prefs) == 2 and {*prefs.items} == {"a", "b", "c"}
+    assert [(one["number"], one["reason"]) for one in run.record["inputs"][0]["refused"]] == [
+        (2, "have no id in 'vote'"),
+        (1, "compare an item with itself"),
+    ]

@@ -345,6 +345,7 @@ class Store(os.PathLike[str]):
             prefs, catalogue = read_stored(self.path)
             if not len(prefs):
                 raise InputError(nothing_in(self.path, catalogue))
+        with told(Path(path), "nothing was exported"):
             return export(prefs, Path(path), known_files(catalogue))
 
 

@@ -17,7 +17,8 @@ from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
 from concordant.io.forms import Columns, Form, NothingFits, Reading, lacking, places, some
-from concordant.io.log.rows import Sought
+from concordant.io.log.rows import MOST_SOUGHT, Sought
+from concordant.io.votes import with_ids
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
@@ -38,7 +39,6 @@ __all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]
 
 CONTRACT_PAIRS = 4
 MANY = 4_000_000
-MOST_SOUGHT = 100_000
 
 
 TOLD_BY = (
@@ -445,24 +445,25 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     found, rows = counter.count_rows(roles)
     total = int(rows.sum(dtype=np.int64))
     some(log, total)
-    if (column := roles.pop("id", None)) is not None:
+    rejects: tuple[Reject, ...] = ()
+    if (column := roles.get("id")) is not None:
+        found, rows, rejects = with_ids(counter, roles, found, rows, on_error)
+        del roles["id"]
         found, rows = counter.votes.once(found, rows, log.name, column, as_json=log.as_json)
         if not len(rows):
-            return Reading(Preferences(), total, log.name, layout.roles)
+            return Reading(Preferences(), total, log.name, layout.roles, rejects)
     raw = dict(found) if len(rows) <= MANY or column is not None else None
     foresee(found, len(rows), layout.clusters)
     with stage("checking rows"):
         numbered = column is not None and counter.votes.new is not None
         checked = check_comparisons(found, rows, layout, as_json=log.as_json, numbered=numbered)
-    rejects: tuple[Reject, ...] = ()
     if checked.verdict.code is not None:
         if raw is None:  # count again: the columns of a clean log are not kept for this
             raw, rows = counter.count_rows(roles)
             checked = check_comparisons(dict(raw), rows, layout, as_json=log.as_json)
         samples = places(counter, roles, _sought_tuples(raw, checked.verdict, log.as_json))
-        rejects = tuple(
-            Reject(reason, number, total, samples.get(reason, ())) for reason, number in checked.verdict.rows(rows)
-        )
+        refused = checked.verdict.rows(rows)
+        rejects += tuple(Reject(reason, number, total, samples.get(reason, ())) for reason, number in refused)
         if on_error == "raise" or checked.empty:
             raise InputError(say(log.name, rejects))
         del raw

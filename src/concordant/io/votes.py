@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError, Setting, counted, few
 from concordant.io.engines.counting import Counter
+from concordant.io.forms import places as places_of_rows
+from concordant.io.log.rows import MOST_SOUGHT, Sought
 from concordant.preferences.comparisons import Checked
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.messages import labelled
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, counted_comparisons
-from concordant.preferences.values import NUMBER, flat, texts
+from concordant.preferences.values import NUMBER, Reason, Reject, flat, say, texts
 
 ID = re.compile(
     r"id|uuid|guid|index|idx|num|(vote|battle|row|record|event|comparison|match|annotation|feedback)_(id|uuid)|\w+_uuid"
@@ -29,6 +31,7 @@ ID = re.compile(
 LOOKED = 4_000_000
 """Rows up to which a log is looked through for repeated ones without being asked."""
 HASH = pa.binary(16)
+NONE = Reason("have no id", "id", "Each vote has one.")
 ROW = "row"
 """The column of ids that says which judgment of the batch a vote is; earlier versions did not write it."""
 Columns = dict[str, Any]
@@ -80,11 +83,9 @@ class Votes:
     def once(
         self, found: Columns, rows: Ints, name: str, column: str, *, as_json: bool
     ) -> tuple[Columns, NDArray[np.int32]]:
-        """Return the columns with a row for each new vote. Errors (InputError): no id, votes that contradict others."""
+        """Return the columns with a row for each new vote. Errors (InputError): votes that contradict others."""
         self.column = column
         ids = texts(found["id"], as_json=as_json)
-        if missing := int(rows[ids.is_null().to_numpy(zero_copy_only=False)].sum()):
-            raise InputError(f"{name}: {missing:,} of {int(rows.sum()):,} rows have no id in {column!r}")
         columns = {role: values for role, values in found.items() if role != "id"}
         first, contradicted = _groups(ids, columns)
         if len(contradicted):
@@ -219,6 +220,25 @@ def _rows(judged: Comparisons | None) -> tuple[Ints, Ints, Ints]:
         if column is not None:
             new[1:] |= column[1:] != column[:-1]
     return judged.time.astype(np.int64), np.cumsum(new), judged.count.astype(np.int64)
+
+
+def with_ids(
+    counter: Counter, roles: Mapping[str, str], found: Columns, rows: Ints, on_error: str
+) -> tuple[Columns, Ints, tuple[Reject, ...]]:
+    """Return the rows that have an id, and what is said of others. Errors (InputError): there are such, none may be."""
+    log = counter.log
+    none = np.flatnonzero(texts(found["id"], as_json=log.as_json).is_null().to_numpy(zero_copy_only=False))
+    if not len(none):
+        return found, rows, ()
+    sought, reason = Sought(tuple(found)), replace(NONE, says=f"have no id in {roles['id']!r}")
+    for values in zip(*[column.take(none[:MOST_SOUGHT]).to_pylist() for column in found.values()], strict=True):
+        sought.add(values, reason, as_json=log.as_json)
+    samples = places_of_rows(counter, roles, [sought]).get(reason, ())
+    rejects = (Reject(reason, int(rows[none].sum()), int(rows.sum()), samples),)
+    if on_error == "raise" or len(none) == len(rows):
+        raise InputError(say(log.name, rejects))
+    kept = np.delete(np.arange(len(rows)), none)
+    return {role: column.take(kept) for role, column in found.items()}, rows[kept], rejects
 
 
 def repeated_note(counter: Counter, layout: Layout, rows: int) -> tuple[Note, ...]:

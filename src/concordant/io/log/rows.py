@@ -308,6 +308,7 @@ def _at(record: Any, way: Sequence[str]) -> Any:
 
 
 SAMPLES = 3
+MOST_SOUGHT = 100_000
 
 
 @dataclass
