@@ -30,7 +30,7 @@ from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
-from concordant.apps.spark.frames import JudgedQueries, Table
+from concordant.apps.spark.frames import MOST_ALONE, JudgedQueries, Table
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
@@ -68,7 +68,8 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
                 if _fits(judged):
                     return False
                 judged = judged.sized()
-                if not judged.large:
+                beside = options.gave("coefficients", "positions")  # which are made where the ranking is
+                if not judged.large or (beside and judged.large_sizes[0] <= MOST_ALONE):
                     return False
             check_grades(options, judged.checks.layout.roles, judged.name)
             # perhaps there are no rankings at all: what reads on one machine settles it

@@ -456,7 +456,7 @@ def _alone(
 ) -> Iterator[pa.RecordBatch]:
     """A task that has but one query: from its rows to those that it makes."""
     held = [batch for batch in batches if len(batch)]
-    if held and len(prefs := checks.preferences(pa.Table.from_batches(held))):
+    if held and len((prefs := checks.preferences(pa.Table.from_batches(held))).queries):
         yield from task(prefs).select(schema.names).cast(schema).to_batches()
 
 
