@@ -165,9 +165,10 @@ def read(source: Any, role: str, **facts: Any) -> None:
 
 def _common(files: list[str]) -> str:
     """The one file, or the folder in which all of them lie."""
-    if len(files) == 1 or any("://" in file for file in files):
-        return " + ".join(files[:3]) + (f" and {len(files) - 3:,} others" if len(files) > 3 else "")
-    return os.path.commonpath([os.path.dirname(file) for file in files]) + os.sep
+    if len(files) > 1 and not any("://" in file for file in files):
+        with suppress(ValueError):  # of some with the whole path, of others with a part
+            return os.path.join(os.path.commonpath([os.path.dirname(file) for file in files]), "")
+    return " + ".join(files[:3]) + (f" and {len(files) - 3:,} others" if len(files) > 3 else "")
 
 
 def telling(role: str, facts: Callable[[Any], Mapping[str, Any]]) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -45,9 +45,10 @@ def ingest(options: IngestOptions) -> None:
     if options.batch is not None and len(logs) > 1:
         raise UsageError(f"--batch {options.batch} names one batch, and {len(logs):,} logs are given")
 
-    days = [_sizes_of_days(log, options.day) for log in logs]
-    pace = _Pace([size for sizes in days for size in sizes])
     what = one_line(f"taking in {logs[0] if len(logs) == 1 else counted(len(logs), 'logs')}")
+    watched = Progress(options.quiet, what).shown
+    days = [_sizes_of_days(log, options.day) if watched else [0.0] for log in logs]
+    pace = _Pace([size for sizes in days for size in sizes])
     plan: Mapping[str, Cost] | None = ingesting(logs, pace.sizes, what)
     for number, log in enumerate(logs, 1):
         noted: set[Any] = set()
