@@ -126,11 +126,6 @@ def test_lists_of_a_query_stay_together(spark: Any, structure: str) -> None:
     assert_same(on_spark(judged, structure, interval, **replicates), expected)
 
 
-def test_auto_that_would_depend_on_the_whole_log_is_refused(spark: Any, log: Path) -> None:
-    with pytest.raises(cc.UsageError, match="say bootstrap or none"):
-        cs.rank(log, structure="borda", session=spark, replicates=10**5)
-
-
 def test_options_of_reading_go_where_they_belong(spark: Any) -> None:
     table = {"session": [1, 1, 2, 2], "position": [1, 2, 1, 2], "item": ["a", "b", "a", "b"], "won": [1, 1, 0, 1]}
     reading = {"columns": {"clicked": "won"}, "clicks": "last"}

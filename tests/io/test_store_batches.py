@@ -779,6 +779,8 @@ def test_days_that_are_kept(store: Store, tmp_path: Path) -> None:
     refused("so every log has a day", store.ingest, written(tmp_path / "x.csv", drawn(31)), **PEOPLE)
     future = written(tmp_path / "x.csv", drawn(31))
     refused("its day 2999-01-01 is yet to come", store.ingest, future, day="2999-01-01", **PEOPLE)
+    far = written(tmp_path / "far-2026-01-20.csv", drawn(33))
+    refused(r"2026-01-20 is 16 days after the newest one \(2026-01-04\), so that nothing", store.ingest, far, **PEOPLE)
     assert store.retain("2d") == (str(day(tmp_path, 2)),)
     store.retain("all")
     assert store.ingest(late, **PEOPLE).new

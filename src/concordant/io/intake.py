@@ -312,7 +312,7 @@ class Intake:
             )
         if keep := self._kept(beside):
             all_dated(batches, str(self.path))
-            check_kept(self.day, [one.day for one in batches], keep, self.name)
+            check_kept(self.day, [one.day for one in batches], keep, self.name, said=self.keep is not None)
 
     def _kept(self, there: Catalogue | None) -> int:
         return self.keep if self.keep is not None else 0 if there is None else there.facts.keep

@@ -23,6 +23,10 @@ FOLDERS = re.compile(r"(?:^|[/\\])(?:year=)?((?:19|20)\d\d)[/\\](?:month=)?(\d{1
 """A day in three folders: year=2026/month=1/day=31 or 2026/01/31."""
 
 
+WEEK = 7
+"""Days without a log that are nothing out of the way."""
+
+
 def day_of(path: str) -> tuple[str, str]:
     """Return the day that a path names, and what of it does: the name, else a folder of a day alone (the last one).
 
@@ -150,13 +154,25 @@ def oldest_kept(days: Iterable[str], keep: int) -> str:
     return (newest - timedelta(min(keep - 1, (newest - date.min).days))).isoformat()
 
 
-def check_kept(day: str, there: Iterable[str], keep: int, name: str) -> None:
-    """Refuse a log of no day, of one that is not kept, or of one to come, which would push the others out."""
+def check_kept(day: str, there: Sequence[str], keep: int, name: str, *, said: bool = True) -> None:
+    """Refuse a log of no day, of one that is not kept, or of one to come, which would push the others out.
+
+    So would one that is long after all others: it is refused unless how long days are kept was ``said`` with it.
+    """
     how = f"the store keeps the last {counted(keep, 'days')}"
     if not day:
         raise InputError(f"{name}: {how}, so every log has a day; name it (", Setting("day"), ")")
     today = datetime.now(UTC).date()
     if date.fromisoformat(day) > today + timedelta(1):
         raise InputError(f"{name}: its day {day} is yet to come (today is {today}), and {how} up to the newest one")
+    newest = max(there, default=day)
+    gap = (date.fromisoformat(day) - date.fromisoformat(newest)).days
+    if not said and gap >= keep and gap > WEEK:
+        raise InputError(
+            f"{name}: its day {day} is {gap:,} days after the newest one ({newest}), so that nothing of what is there "
+            f"would be kept: {how}; if that is right, say it once more (",
+            Setting("keep", f"{keep}d"),
+            ")",
+        )
     if day < (oldest := oldest_kept([*there, day], keep)):
         raise InputError(f"{name}: its day {day} is outside what is kept: {how}, from {oldest} on")
