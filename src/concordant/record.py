@@ -64,7 +64,7 @@ class Run:
 
     def read(self, name: str, role: str, facts: Mapping[str, Any]) -> None:
         """Say that something was read; the same thing once more in the same role changes nothing."""
-        entry = {"path": name, "role": role, "bytes": _bytes(name), **facts}
+        entry = {"path": name, "role": role, "bytes": facts["bytes"] if "bytes" in facts else _bytes(name), **facts}
         self._refused.pop(Path(name).name, None)
         if entry not in self.inputs:
             self.inputs.append(entry)
@@ -167,7 +167,7 @@ def _common(files: list[str]) -> str:
     """The one file, or the folder in which all of them lie."""
     if len(files) > 1 and not any("://" in file for file in files):
         with suppress(ValueError):  # of some with the whole path, of others with a part
-            return os.path.join(os.path.commonpath([os.path.dirname(file) for file in files]), "")
+            return os.path.join(os.path.commonpath([os.path.dirname(file) for file in files]) or ".", "")
     return " + ".join(files[:3]) + (f" and {len(files) - 3:,} others" if len(files) > 3 else "")
 
 

@@ -125,17 +125,18 @@ def test_what_the_system_refuses_to_read_is_no_bad_data(
 
 
 @pytest.mark.parametrize(
-    ("text", "outcome"),
+    ("kind", "text", "outcome"),
     [
-        ("IO Error: Cannot open file 'x': Permission denied", "surroundings"),
-        ("Could not write file 'x': No space left on device", "surroundings"),
-        ("Invalid Input Error: no number", "bad data"),
+        (duckdb.IOException, "IO Error: Cannot open file 'x': Permission denied", "surroundings"),
+        (duckdb.IOException, "Could not write file 'x': No space left on device", "surroundings"),
+        (duckdb.IOException, "IO Error: no number", "bad data"),
+        (duckdb.InvalidInputException, "unterminated quote. Original Line: a,Permission denied", "bad data"),
     ],
 )
-def test_an_error_of_a_database_is_the_disks_where_it_says_so(text: str, outcome: str) -> None:
+def test_an_error_of_a_database_is_the_disks_where_it_says_so(kind: type[Exception], text: str, outcome: str) -> None:
     def read() -> None:
         try:
-            raise duckdb.IOException(text)
+            raise kind(text)
         except duckdb.Error:
             raise cc.InputError("x: cannot be read") from None
 
@@ -166,6 +167,13 @@ def test_the_record_of_what_stores_do() -> None:
     size = sum((lake / f"{part}.csv").stat().st_size for part in "ab")
     assert (log["path"], log["bytes"], log["rows"]) == ("lake/day=2026-01-01/", size, 2 + ord("a") + ord("b"))
     assert found["notes"][0]["code"] == "ingested"
+    Path("more").mkdir()
+    for part in "ab":
+        Path("more", f"2026-01-02-{part}.csv").write_text(f"winner,loser,worker\n{part},d,w\n{part},c,w\n")
+    os.chdir("more")
+    (log,) = record("ingest", "*.csv", "--store", "../t.store", "-q")["inputs"]
+    assert (log["path"], log["bytes"]) == ("./", sum(path.stat().st_size for path in Path().glob("*.csv")))
+    os.chdir("..")
     late = lake.with_name("day=2026-01-09")
     lake.rename(late)
     Path(late / "a.csv").write_text("winner,loser,worker\nc,a,y\n")

@@ -114,7 +114,7 @@ def test_quasi_standard_errors_and_bootstraps(spark: Any) -> None:
 @pytest.mark.parametrize(("kind", "structure"), [("comparisons", "borda"), ("orders", "log-odds")])
 @pytest.mark.parametrize("dear", [False, True])
 def test_as_many_replicates_as_are_cheap(
-    kind: str, structure: str, dear: bool, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str, structure: str, dear: bool, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a likelihood ``auto`` is a bootstrap by how much the whole log holds, which no task knows."""
     table = pa.table(votes() if kind == "comparisons" else shown(kind))
@@ -129,6 +129,8 @@ def test_as_many_replicates_as_are_cheap(
     said = [[note for note in map(str, board.notes) if "bootstrap" in note] for board in (ours, theirs)]
     assert said[0] == said[1]
     assert len(said[0]) == 1
+    _, notes = write_ranking(ranked(judged, structure), judged, str(tmp_path / "folder"), interval="auto")
+    assert said[0][0] in notes
     same(table, spark, structure, "auto")
 
 

@@ -160,6 +160,21 @@ def test_last_days_of_a_store_share_what_they_share(run: Run) -> None:
         assert said in err and "look alike" not in err
 
 
+def test_days_that_share_nothing_any_more(run: Run, tmp_path: Path) -> None:
+    """The day that both windows have was forgotten; ballots are refused for what they are."""
+    for day, who in (("01", "ac"), ("02", "zz"), ("03", "bd")):
+        path = tmp_path / f"votes-2026-01-{day}.csv"
+        path.write_text("winner,loser,worker\n" + f"a,b,{who[0]}\nb,c,{who[1]}\nc,a,{who[0]}\na,c,{who[1]}\n" * 9)
+        run(f"ingest {path} --store gone.store --cluster worker -q")
+        ballots = "".join(f"{day}{at},x,1\n{day}{at},y,2\n{day}{at},z,3\n" for at in range(9))
+        path.write_text(f"judgment,item,rank\n{ballots}")
+        run(f"ingest {path} --store ballots.store -q")
+    run("store forget gone.store --cluster z -q")
+    window = "--as-of 2026-01-02 --with 2026-01-03 --last 2d"
+    assert "the two boards are taken to hold different judgments" in run(f"compare gone.store {window}")[1]
+    assert "comparisons" in (said := run(f"compare ballots.store {window}", 2)[1]) and "shared" not in said
+
+
 def test_the_first_place() -> None:
     def table(*rows: tuple[str, int | None, int | None, int | None]) -> pa.Table:
         return pa.table(dict(zip(("item", "rank", "rank_lower", "rank_upper"), zip(*rows, strict=True), strict=True)))

@@ -131,6 +131,17 @@ def test_judgments_that_are_known_to_be_in_both() -> None:
     assert min(told.table["standard_error"].to_pylist()) < 0.9 * min(errors[0])  # equal judgments are not the same ones
 
 
+def test_what_both_hold_is_read_as_they_were() -> None:
+    votes = made(draw(np.random.default_rng(seed(3)), 90))
+    named = cc.Preferences.from_comparisons(["s0", "s1"], ["s1", "s0"], cluster=["x", "y"])
+    board = cc.rank(votes)
+    with pytest.raises(cc.UsageError, match="has other clusters or covariates than they have"):
+        cc.board_changes(board, board, shared=named)
+    with pytest.raises(cc.UsageError, match="shared must be comparisons, not Preferences"):
+        cc.board_changes(board, board, shared=cc.read({"judgment": [1, 1], "item": ["s0", "s1"], "rank": [1, 2]}))
+    assert cc.board_changes(board, board, shared=cc.Preferences.empty()).shared == 0
+
+
 def test_judges_of_both_boards_depend() -> None:
     random = np.random.default_rng(seed(9))
     opinions = random.normal(0, 1.5, (25, len(NAMES)))

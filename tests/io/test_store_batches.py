@@ -390,6 +390,29 @@ def test_one_corrected_part_of_a_day(store: Store, tmp_path: Path, ids: bool) ->
     store.verify()
 
 
+def test_a_day_of_several_batches_is_replaced_by_one_of_them(store: Store, tmp_path: Path) -> None:
+    one, other = (written(tmp_path / f"{name}-2026-01-02.csv", drawn(seed)) for name, seed in (("a", 1), ("b", 2)))
+    for path in (one, other):
+        store.ingest(path, **PEOPLE)
+    assert store.replace(one, day="2026-01-02").new
+    assert counts(store) == counts(drawn(1))
+    assert [batch.name for batch in store.info().batches] == [str(one)]
+    store.verify()
+
+
+def test_what_is_counted_once_more_is_called_so(store: Store, tmp_path: Path) -> None:
+    for number in (1, 2):
+        day(tmp_path / "lake", number)
+    lake = str(tmp_path / "lake")
+    list(store.ingest_days(lake, **PEOPLE))
+    list(store.ingest_days(lake, again="redo", **PEOPLE))
+    assert not any(taken.new for taken in store.ingest_days(lake, again="redo", **PEOPLE))
+    store.ingest(day(tmp_path / "lake", 1), name="mine", again="two", **PEOPLE)
+    assert [batch.name for batch in store.info().batches[2:]] == ["redo 2026-01-01", "redo 2026-01-02", "mine"]
+    store.remove(batch="redo 2026-01-01")
+    assert counts(store) == counts(drawn(1) * 2 + drawn(2) * 2)
+
+
 def test_votes_with_ids_are_corrected_and_do_not_come_back(store: Store, tmp_path: Path) -> None:
     def dump(name: str, rows: list[Row], begin: int = 0) -> Path:
         path = tmp_path / name

@@ -137,14 +137,19 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
 
     Source: the sandwich of Huber (1967), clustered as Liang and Zeger (1986); Westfall and Young (1993) for p_max_t.
     """
+    if isinstance(shared, Preferences) and not len(shared):
+        shared = "clusters"  # none of them
     known = shared if isinstance(shared, Comparisons) else None
     if known is None and shared not in SHARED:
-        raise UsageError(f"shared must be one of {', '.join(SHARED)}, not {shared!r}")
+        what = "comparisons" if isinstance(shared, Preferences) else f"one of {', '.join(SHARED)}"
+        raise UsageError(f"shared must be {what}, not {shared!r}")
     sides = _Side.of(old, "the old board"), _Side.of(new, "the new board")
     if old.structure != new.structure or sides[0].used != sides[1].used:
         raise UsageError("the two boards are ranked in different ways; rank both by the same structure and options")
     if [side.prefs.clusters is None for side in sides] not in ([True, True], [False, False]):
         raise UsageError("one board has clusters and the other has none; give both the same column of clusters")
+    if known is not None and any(_kind(known) != _kind(side.prefs) for side in sides):
+        raise UsageError("what both boards hold has other clusters or covariates than they have; read it as they were")
     pairs = _Pair.of(*sides, known)
     both = int(pairs.both.sum())
     held = [both == len(side.prefs) for side in sides]
@@ -376,6 +381,10 @@ def _each(side: _Side, key: Ints, keys: int) -> csr_array:
     kinds, first = np.unique(key, return_index=True)
     pick = csr_array((np.ones(len(kinds)), (kinds, first)), shape=(keys, len(key)))
     return csr_array(pick @ side.joint.curvature.contributions)
+
+
+def _kind(prefs: Comparisons) -> tuple[bool, tuple[str, ...]]:
+    return prefs.clusters is None, tuple(prefs.covariate_names)
 
 
 def _told_apart(prefs: Comparisons, items: Labels, people: Labels | None) -> Floats:

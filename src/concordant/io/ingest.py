@@ -135,8 +135,9 @@ class Store(os.PathLike[str]):
         for one, files in days.items():
             if isinstance(files, Several):
                 files = Several(files.names, f"{os.fspath(source)}, {one or 'of no day'}")
+            again = options.get("again")
             try:
-                yield self.ingest(files, **options)
+                yield self.ingest(files, name=f"{again} {one}".strip() if again else None, **options)
             except Empty as problem:
                 empty.append(problem)
                 yield Taken(files, day=one)

@@ -160,7 +160,7 @@ class Intake:
         else:
             self.log = from_object(source)
         self.name = name or self.log.name
-        self.called = again or self.name
+        self.called = again if again and not self.named else self.name
         """The name of the batch: of what it takes the place of, where it does."""
 
     def run(self) -> Taken:
@@ -418,8 +418,11 @@ class Intake:
 
         Logs that are of different days may well hold the same judgments.
         """
-        dead = () if self.instead is not None else old.removed
-        for batch in (*old.batches, *dead):
+        others: Sequence[Ingestion] = (*old.batches, *old.removed)
+        if self.instead is not None:  # a part of several batches is no batch; what was taken out may come again
+            gone = self.instead.of(old, str(self.path))
+            others = old.batches if len(gone) == 1 else [batch for batch in old.batches if batch not in gone]
+        for batch in others:
             if batch.sign == sign and not self.again and (batch.day == self.day or not batch.day or not self.day):
                 out = f", taken out on {batch.removed[:10]}: {batch.why}" if isinstance(batch, Removed) else ""
                 return f"{self.name} (the judgments of {batch.name}, packed or ordered otherwise{out})"

@@ -29,12 +29,13 @@ from concordant.io.log.formats import locate
 from concordant.io.read import read_log
 from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
-from concordant.preferences.preferences import Preferences
+from concordant.preferences.preferences import Comparisons
 from concordant.preferences.values import texts
 from concordant.preferences.windows import Window
 from concordant.ranking.comparing import p_said
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import remarks
+from concordant.record import recording
 
 SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "p_holm", "rank_old", "rank_new")
 """Columns on a terminal; what moved the items that moved is said in sentences."""
@@ -55,7 +56,7 @@ def compare_boards(options: CompareOptions) -> None:
         (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
         tell([*told, *more])
         with Progress(options.quiet, "comparing"):
-            found = board_changes(old, new, shared=_shared(options), seed=options.seed)
+            found = board_changes(old, new, shared=_shared(options, old), seed=options.seed)
         said = [*dict.fromkeys([*remarks(old), *remarks(new)])]
     with Progress(options.quiet, "comparing"):
         names = {str(item): item for item in found.table["item"].to_pylist()}
@@ -139,7 +140,7 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
     return old, board_of(options, log=new, plan=of_boards(options, 0.0))
 
 
-def _shared(options: CompareOptions) -> str | Preferences:
+def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
     """What both boards hold: of the last days of a store up to two days, what lies in both; else what is asked for."""
     if options.shared != "auto":
         return options.shared
@@ -147,14 +148,16 @@ def _shared(options: CompareOptions) -> str | Preferences:
         return "clusters"
     if options.against is None or options.last is None or not is_store(Path(options.log)):
         return "auto"
+    if old.judged is None or not isinstance(old.judged.prefs, Comparisons):
+        return "auto"
     spans = [Window(day, last=options.last).days("") for day in (options.as_of, options.against)]
     first, last = max(first for first, _ in spans), min(last for _, last in spans)
-    if first > last:
+    there = [batch for batch in Store(options.log).info().batches if first <= batch.day <= last]
+    if not sum(batch.judgments for batch in there):
         return "clusters"
-    days = {batch.day for batch in Store(options.log).info().batches}
-    if not any(first <= day <= last for day in days):
-        return "clusters"
-    return read_log(options.log, **asked_of(options), window=Window(last, since=first)).preferences
+    with recording():  # these are judgments of both logs that were read, and no log of its own
+        prefs = read_log(options.log, **asked_of(options), window=Window(last, since=first)).preferences
+    return prefs if isinstance(prefs, Comparisons) and len(prefs) else "clusters"
 
 
 def _parts(options: CompareOptions, by: str) -> tuple[Board, Board]:

@@ -16,8 +16,9 @@ from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
 from concordant.apps.commands.options import EvaluateOptions, RankOptions, ScoreOptions
-from concordant.apps.commands.output import check_folder, check_output, is_folder, put_table, show, write
+from concordant.apps.commands.output import check_folder, check_output, is_folder, put_table, show
 from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.rank import written
 from concordant.apps.commands.reading_log import (
     asked_of,
     check_grades,
@@ -101,7 +102,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
         for line in said:
             say("log", line)
         if board is not None and output is not None:
-            write(board.to_arrow(), output)
+            number = written(board, output)
         if output is not None:
             options.say("wrote", f"wrote {output}: {number:,} rows", path=output)
         if board is not None:

@@ -106,7 +106,7 @@ def rank(options: RankOptions) -> None:
     number = 0
     if output is not None:
         with Progress(quiet, f"writing {output}"):
-            number = _written(board, output)
+            number = written(board, output)
     tell(told)
     options.say_notes(verdict[1])
     if output is not None:
@@ -130,7 +130,8 @@ def structure_of(options: RankOptions, runs: bool) -> str:
     return options.structure or ("rrf" if runs else "bradley-terry")
 
 
-def _written(board: Ranking, output: str) -> int:
+def written(board: Ranking, output: str) -> int:
+    """Write a ranking by the ending of the name; return the number of rows."""
     if output.lower().endswith(RUN):
         return write_run(board, output)
     if output.lower().endswith(".md"):

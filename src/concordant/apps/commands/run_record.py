@@ -49,8 +49,8 @@ def _refused_by_system(problem: BaseException) -> bool:
     while at is not None:
         if isinstance(at, OSError) and at.errno in REFUSED:
             return True
-        if type(at).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
-            return any(os.strerror(number) in str(at) for number in REFUSED)
+        if type(at).__name__ in ("IOException", "OutOfMemoryException"):  # of DuckDB; others quote rows of the log
+            return type(at).__name__ != "IOException" or any(os.strerror(number) in str(at) for number in REFUSED)
         at = at.__cause__ or at.__context__
     return False
 

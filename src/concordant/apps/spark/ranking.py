@@ -55,6 +55,8 @@ OF_INTERVALS = ("level", "replicates", "seed", "interval")
 """What intervals are asked for with."""
 RANKING = {"covariates"}
 """Options of reading that are options of a ranking, too."""
+REPLICATES = r"(intervals from \S+ bootstrap replicates[^\n]*|no intervals: \S+ bootstrap replicates[^\n]*)"
+"""What is noted of how many replicates are cheap."""
 OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
 """Notes of tests that are about all queries, of which a task sees a part."""
 
@@ -85,7 +87,7 @@ def rank(
     session, master : the Spark session; None, the active one, or one made for ``master``.
     **asked : the other arguments of ``concordant.rank``.
 
-    Errors: UsageError, also for ``auto`` where it would depend on how a large log is cut.
+    Errors: UsageError, also for what only all of a log tells, of several queries (``prior="auto"``, ``reference``).
     """
     for name in sorted(READING - RANKING & asked.keys()):
         raise UsageError(Setting(name, asked[name]), f" is an option of reading the log: reading={{{name!r}: …}}")
@@ -127,7 +129,7 @@ def ranked(
         method, said = cheap.method, [str(note) for note in notes]
     told = _without(told) if interval == "auto" and method == "none" else told
     if not whole:
-        task = partial(_rows, structure=structure, asked=told, said=said)
+        task = partial(_rows, structure=structure, asked=told, said=said, whole=judged.one)
         large = partial(_large, judged, structure=structure, asked=told, free=interval == "auto")
         return judged.table(task, _schema(judged, quasi), large)
     read, known = read_as_all(judged, structure, options_of_rank(asked))
@@ -429,10 +431,15 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
             *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
-            *sorted({note for told in pc.unique(table["note"]).drop_null().to_pylist() for note in told.split("\n")}),
-            *_misfit(structure, tested),
+            *(said := sorted({note for told in _notes(table) for note in told.split("\n")})),
+            *(() if any("(lack of fit: " in note for note in said) else _misfit(structure, tested)),
         ),
     )
+
+
+def _notes(table: pa.Table) -> list[str]:
+    found: list[str] = pc.unique(table["note"]).drop_null().to_pylist()
+    return found
 
 
 def few_each(board: Ranking) -> bool:
@@ -470,6 +477,7 @@ def write_ranking(
         "stopped": fn.count_if(stopped),
         "split": fn.count_if(split),
         "without": fn.count_if(fn.col("interval") == "none"),
+        "replicates": fn.max(fn.regexp_extract("note", REPLICATES, 1)),
     }
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
     with judged.explained(), whole_or_gone(folder) as place:
@@ -485,6 +493,7 @@ def write_ranking(
         )
     if found["without"] and interval != "none":
         notes.append(f"{found['without']:,} rows have no intervals, for which the log, or a query of it, is too large")
+    notes += [found["replicates"]] if found["replicates"] else []
     notes += judged.look_alikes()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
@@ -511,15 +520,22 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
 
 
 def _rows(
-    prefs: Preferences, *, structure: str, asked: dict[str, Any], read: ReadAs | None = None, said: Sequence[str] = ()
+    prefs: Preferences,
+    *,
+    structure: str,
+    asked: dict[str, Any],
+    read: ReadAs | None = None,
+    said: Sequence[str] = (),
+    whole: bool = False,
 ) -> pa.Table:
     """A task: the ranking of some queries, their clicks ``read`` as all of a log; the note stands in the first row.
 
-    ``said``: what else is noted.
+    ``said``: what else is noted; ``whole``: whether they are all of the log.
     """
     prefs = prefs if read is None or not len(prefs) else read(prefs)
     board = rank_here(prefs, structure, **asked)
-    left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in OF_THE_WHOLE)}
+    parted = () if whole else OF_THE_WHOLE
+    left = {*prefs.notes, *(note for note in board.notes if getattr(note, "code", "") in parted)}
     return _beside(board, [*said, *(note for note in board.notes if note not in left)])  # labels: of all tasks
 
 

@@ -223,8 +223,8 @@ def told(store: Path, outcome: str = "") -> Iterator[None]:
         where = f" ({error.filename})" if error.filename and str(error.filename) != str(store) else ""
         raise Unavailable(f"{store}: {doing}: {error.strerror or error}{where}{after}") from None
     except (duckdb.Error, pa.ArrowException) as error:
-        if outcome and isinstance(error, duckdb.IOException | duckdb.FatalException):  # our own file, so the disk's
-            free = shutil.disk_usage(store.parent).free
+        free = shutil.disk_usage(store.absolute().parent).free
+        if outcome and (isinstance(error, duckdb.FatalException) or free < ROOM):  # of our own file, so the disk's
             full = f" ({free:,} bytes are free on its disk)" if free < ROOM else ""
             raise Unavailable(f"{store}: {doing}{full}: {message(error)}{after}") from None
         raise ConcordantError(f"{store}: {doing}: {message(error)}{after}") from None
