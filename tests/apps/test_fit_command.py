@@ -417,7 +417,8 @@ def test_the_gate_holds_clusters_out_together(concordant, folder: Path) -> None:
 def test_a_nightly_fit_keeps_what_was_chosen(concordant, folder: Path) -> None:
     """``--start``: the settings have to be the same, nothing is cross-validated, the model may replace the old one."""
     fit = ("fit", "votes.csv", "-f", "features.csv", "--folds", "2", "-m")
-    assert concordant(*fit, "model")[0] == 0
+    status, _, err = concordant(*fit, "model", "--start", "./model")  # the first night
+    assert status == 0 and "--start ./model: there is no model yet, so all is chosen" in err
     whole = load_model("model").coef_
     status, out, err = concordant(*fit, "model", "--start", "model")  # the same settings, though nothing is chosen
     assert (status, out) == (0, "") and "stay as they were chosen when there were 720 judgments" in err
@@ -426,7 +427,7 @@ def test_a_nightly_fit_keeps_what_was_chosen(concordant, folder: Path) -> None:
     for more, says in (
         (("--start", "model", "--ridge", "0.5"), "--start model was fitted with ridge='auto', not ridge=0.5"),
         (("--start", "model", "--target", "ndcg@5"), "--start model was fitted with target=None, not target='ndcg@5'"),
-        (("--start", "none"), "none: there is no model directory"),
+        (("--start", "none"), "none: there is no model directory"),  # a slip: it is not the model to be made
         (("--start", "edges"), "--start edges: it is no linear scorer of preferences"),
         (("--start", "model", "--regressor", "hist-gradient-boosting"), "only linear scorers of preferences"),
         (("--start", "model", "--engine", "spark"), "for one machine; leave it out with --engine spark"),

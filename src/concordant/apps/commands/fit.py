@@ -107,7 +107,7 @@ def fit(options: FitOptions) -> None:
         else:
             ranker.set_params(**({"missing": options.missing or "auto"} if several else {}))
             ranker = ranker if before is None else before
-            _fit(ranker, features, judged, held, options)
+            _fit(ranker.fit if before is None else before.refit, features, judged, held, options)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
@@ -169,11 +169,11 @@ def _loss(options: FitOptions) -> str:
     return "majority" if loss == LEXIMAX else loss
 
 
-def _fit(ranker: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
-    more = {} if held is None or not isinstance(ranker, BoostedRanker) else {"eval_set": (held.features, held.judged)}
-    fitted = ranker.fit if options.start is None else ranker.refit
+def _fit(fit: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
+    boosted = held is not None and isinstance(fit.__self__, BoostedRanker)
+    more = {"eval_set": (held.features, held.judged)} if held is not None and boosted else {}
     try:
-        fitted(features, judged, **more)
+        fit(features, judged, **more)
     except ConcordantError as error:
         if not isinstance(error, UsageError) or not isinstance(features, FeatureFile) or options.stream:
             raise
@@ -198,6 +198,9 @@ def _started(ranker: Any, options: FitOptions, graded: bool) -> AggregationRanke
         raise UsageError(f"{at}: only linear scorers of preferences (--loss gain-regression) keep what was chosen")
     if options.engine == "spark":
         raise UsageError(f"{at} is for one machine; leave it out with --engine spark")
+    if os.path.realpath(options.start) == os.path.realpath(options.model) and not os.path.lexists(options.start):
+        options.say("note", f"{at}: there is no model yet, so all is chosen")
+        return None
     before = load_model(options.start)
     if not isinstance(before, AggregationRanker) or hasattr(before, "regressor_"):
         raise UsageError(f"{at}: it is no linear scorer of preferences; name one that concordant fit made of them")
