@@ -160,6 +160,24 @@ def test_last_days_of_a_store_share_what_they_share(run: Run) -> None:
         assert said in err and "look alike" not in err
 
 
+def test_windows_of_a_log_with_times_share_what_those_of_a_store_do(run: Run, tmp_path: Path) -> None:
+    draw, rows = random.Random(3), list[str]()
+    for number in (1, 2, 3):
+        own = [f"{draw.choice('ab')},{draw.choice('cd')},2026-01-0{number}" for _ in range(60)]
+        own += [",".join([*reversed(one.split(",")[:2]), one.split(",")[2]]) for one in own[:25]]
+        (tmp_path / f"2026-01-0{number}.csv").write_text("winner,loser,date\n" + "\n".join(own) + "\n")
+        run(f"ingest {tmp_path}/2026-01-0{number}.csv --store s.store -q")
+        rows += own
+    Path("all.csv").write_text("winner,loser,date\n" + "\n".join(rows) + "\n")
+    for last, said in (("2d", "both boards hold 85 judgments of the days"), ("1d", "hold different judgments")):
+        window = f"--as-of 2026-01-02 --with 2026-01-03 --last {last} -o"
+        for log in ("s.store", "all.csv --time date"):
+            err = run(f"compare {log} {window} {log[0]}.csv")[1]
+            assert said in err and "look alike" not in err, log
+        assert Path("s.csv").read_text() == Path("a.csv").read_text()
+    assert "look alike" in run("compare all.csv --time date --as-of 2026-01-02 --with 2026-01-03 --last 30h")[1]
+
+
 def test_days_that_share_nothing_any_more(run: Run, tmp_path: Path) -> None:
     """The day that both windows have was forgotten; ballots are refused for what they are."""
     for day, who in (("01", "ac"), ("02", "zz"), ("03", "bd")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.values import texts
-from concordant.preferences.windows import Window
+from concordant.preferences.windows import Window, untimed
 from concordant.ranking.comparing import p_said
 from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import remarks
@@ -141,22 +142,33 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
 
 
 def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
-    """What both boards hold: of the last days of a store up to two days, what lies in both; else what is asked for."""
+    """What both boards hold: of the last days up to two days, what lies in both; else what is asked for."""
     if options.shared != "auto":
         return options.shared
     if options.by is not None:
         return "clusters"
-    if options.against is None or options.last is None or not is_store(Path(options.log)):
+    if options.against is None or options.last is None:
         return "auto"
     if old.judged is None or not isinstance(old.judged.prefs, Comparisons):
         return "auto"
-    spans = [Window(day, last=options.last).days("") for day in (options.as_of, options.against)]
-    first, last = max(first for first, _ in spans), min(last for _, last in spans)
-    there = [batch for batch in Store(options.log).info().batches if first <= batch.day <= last]
-    if not sum(batch.judgments for batch in there):
+    with suppress(UsageError):  # instants, or parts of days
+        spans = [Window(day, last=options.last).days("") for day in (options.as_of, options.against)]
+        first, last = max(first for first, _ in spans), min(last for _, last in spans)
+        return _of_days(options, first, last) if first <= last else "clusters"
+    return "auto"
+
+
+def _of_days(options: CompareOptions, first: str, last: str) -> str | Comparisons:
+    """The judgments of some days of a log, or that there are none."""
+    if is_store(Path(options.log)):
+        there = [batch for batch in Store(options.log).info().batches if first <= batch.day <= last]
+        if not sum(batch.judgments for batch in there):
+            return "clusters"
+    try:
+        with recording():  # these are judgments of both logs that were read, and no log of its own
+            prefs = untimed(read_log(options.log, **asked_of(options), window=Window(last, since=first)).preferences)
+    except UsageError:  # none lies in the time that was asked for
         return "clusters"
-    with recording():  # these are judgments of both logs that were read, and no log of its own
-        prefs = read_log(options.log, **asked_of(options), window=Window(last, since=first)).preferences
     return prefs if isinstance(prefs, Comparisons) and len(prefs) else "clusters"
 
 
