@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -151,11 +150,12 @@ def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
         return "auto"
     if old.judged is None or not isinstance(old.judged.prefs, Comparisons):
         return "auto"
-    with suppress(UsageError):  # instants, or parts of days
+    try:
         spans = [Window(day, last=options.last).days("") for day in (options.as_of, options.against)]
-        first, last = max(first for first, _ in spans), min(last for _, last in spans)
-        return _of_days(options, first, last) if first <= last else "clusters"
-    return "auto"
+    except UsageError:  # instants, or parts of days
+        return "auto"
+    first, last = max(first for first, _ in spans), min(last for _, last in spans)
+    return _of_days(options, first, last) if first <= last else "clusters"
 
 
 def _of_days(options: CompareOptions, first: str, last: str) -> str | Comparisons:

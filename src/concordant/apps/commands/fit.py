@@ -107,7 +107,7 @@ def fit(options: FitOptions) -> None:
         else:
             ranker.set_params(**({"missing": options.missing or "auto"} if several else {}))
             ranker = ranker if before is None else before
-            _fit(ranker.fit if before is None else before.refit, features, judged, held, options)
+            _fit(ranker, features, judged, held, options, again=before is not None)
         with stage("agreement with the judgments"):
             agreement = _agreement(ranker, features, judged)
             found = None if held is None else validated(ranker, held)
@@ -169,11 +169,19 @@ def _loss(options: FitOptions) -> str:
     return "majority" if loss == LEXIMAX else loss
 
 
-def _fit(fit: Any, features: Features | FeatureFile, judged: Any, held: HeldOut | None, options: FitOptions) -> None:
-    boosted = held is not None and isinstance(fit.__self__, BoostedRanker)
-    more = {"eval_set": (held.features, held.judged)} if held is not None and boosted else {}
+def _fit(
+    ranker: Any,
+    features: Features | FeatureFile,
+    judged: Any,
+    held: HeldOut | None,
+    options: FitOptions,
+    *,
+    again: bool,
+) -> None:
+    more = {} if held is None or not isinstance(ranker, BoostedRanker) else {"eval_set": (held.features, held.judged)}
+    fitted = ranker.refit if again else ranker.fit
     try:
-        fit(features, judged, **more)
+        fitted(features, judged, **more)
     except ConcordantError as error:
         if not isinstance(error, UsageError) or not isinstance(features, FeatureFile) or options.stream:
             raise
