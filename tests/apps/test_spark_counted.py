@@ -1,4 +1,4 @@
-"""What needs all judgments at once works on the counts that Spark makes, with the answers of memory."""
+"""What needs all judgments at once works on the counts that Spark makes, on the driver or in a task, as in memory."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import concordant as cc
+from concordant.errors import Idle
 from spark_session import spark_tests
 
 pytestmark = spark_tests
@@ -28,6 +29,86 @@ def test_audit_and_report_work_on_the_counts(spark: Any) -> None:
     items = {"item": list(range(6)), "x": [0.5, 3.0, 1.0, 2.0, -1.0, 0.0]}
     made = cs.report(frame, features=spark.createDataFrame(pa.table(items)), audit=False, title="t")
     assert made.html == cc.report(cc.read(log), features=items, audit=False, title="t").html
+
+
+def log_of(kind: str, rng: np.random.Generator) -> dict[str, Any]:
+    """Some judgments of a kind, as columns."""
+    first = rng.integers(0, 6, 300)
+    votes = {"winner": [f"m{x}" for x in first], "loser": [f"m{x}" for x in (first + rng.integers(1, 6, 300)) % 6]}
+    if kind == "votes":
+        return {"query": [f"q{x}" for x in rng.integers(0, 5, 300)], **votes}
+    if kind == "scattered":
+        return {"question_id": [f"q{x}" for x in range(300)], **votes}
+    if kind == "clustered":
+        return {**votes, "cluster": rng.integers(0, 30, 300).tolist()}
+    lists = [rng.permutation(5)[: 5 if kind == "clicks" else rng.integers(2, 6)].tolist() for _ in range(60)]
+    found: dict[str, Any] = {"query": [f"q{j % 3}" for j, items in enumerate(lists) for _ in items]}
+    found |= {"item": [item for items in lists for item in items]}
+    place = {"position" if kind == "clicks" else "rank": [p + 1 for items in lists for p in range(len(items))]}
+    found |= {
+        "session" if kind == "clicks" else "judgment": [j for j, items in enumerate(lists) for _ in items],
+        **place,
+    }
+    return found | ({"clicked": rng.integers(0, 2, len(found["item"])).tolist()} if kind == "clicks" else {})
+
+
+STRUCTURES = {"orders": "plackett-luce", "clicks": "dependent-click"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reading"),
+    [("votes", {}), ("scattered", {}), ("scattered", {"pool": False}), ("clustered", {}), ("orders", {}),
+     ("orders", {"unranked": "last"}), ("clicks", {})],
+)  # fmt: skip
+def test_counts_of_a_large_log_are_worked_on_by_a_task(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, kind: str, reading: dict[str, Any]
+) -> None:
+    from concordant import spark as cs
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    frame = spark.createDataFrame(pa.table(log_of(kind, np.random.default_rng(4)))).repartition(3)
+    prefs = cs.read(frame, **reading)
+    monkeypatch.setattr(counted, "read", None)  # no counts come to the driver
+    asked: dict[str, Any] = {"surrogates": ["ranknet", "linear"], "replicates": 20}
+    ours, plain = cs.audit(frame, reading=reading, **asked), cc.audit(prefs, **asked)
+    assert json.dumps(ours.to_dict(), default=str) == json.dumps(plain.to_dict(), default=str)
+    asked = {"structure": STRUCTURES.get(kind, "bradley-terry"), "title": "t"}
+    assert cs.report(frame, reading=reading, **asked).html == cc.report(prefs, **asked).html
+
+
+def test_a_task_refuses_as_memory_does(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concordant import spark as cs
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    frame = spark.createDataFrame(pa.table(log_of("votes", np.random.default_rng(4))))
+    with pytest.raises(cc.UsageError, match="replicates must be an integer of at least 0, not -3"):
+        cs.audit(frame, replicates=-3)
+    with pytest.raises(Idle, match="only the bootstrap draws replicates") as refused:
+        cs.report(frame, replicates=50)
+    assert refused.value.option == "replicates"
+    monkeypatch.setattr(counted, "MOST_ALONE", 100)
+    with pytest.raises(cc.UsageError, match=r"more than 100 distinct judgments .* which no task holds"):
+        cs.audit(frame)
+    wrong = spark.createDataFrame(pa.table({"winner": ["a", "b"], "loser": ["a", "a"]}))
+    with pytest.raises(cc.InputError, match="1 of 2 rows compare an item with itself"):
+        cs.audit(wrong)
+    kept = {"winner": ["a", "b", "b"], "loser": ["a", "a", "c"]}
+    some = cs.audit(spark.createDataFrame(pa.table(kept)), reading={"on_error": "skip"}, replicates=0)
+    assert some.queries["judgments"].to_pylist() == [2]
+
+
+def test_a_log_that_no_task_reads_comes_to_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from concordant import spark as cs
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    votes = {"id": ["x", "y", "x"], "winner": ["a", "b", "a"], "loser": ["b", "c", "b"]}
+    reading = {"columns": {"id": "id"}}
+    ours = cs.audit(spark.createDataFrame(pa.table(votes)), reading=reading, replicates=0)
+    plain = cc.audit(cc.read(votes, **reading), replicates=0)
+    assert ours.to_dict()["queries"] == plain.to_dict()["queries"]
 
 
 def test_more_rows_than_the_driver_takes_are_told_with_their_size() -> None:

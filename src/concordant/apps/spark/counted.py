@@ -1,18 +1,38 @@
-"""What needs all judgments at once: they are counted where they lie, and what follows works on the counts."""
+"""What needs all judgments at once: they are counted where they lie, and what follows works on the counts.
+
+The counts of a log of at most ``HERE`` rows come to the driver. Those of a larger one go to a task of their own, of at
+most ``MOST_ALONE`` distinct judgments, and only what it finds leaves that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.report.report import Report
 from concordant.apps.report.report import report as report_here
-from concordant.apps.spark.frames import read
+from concordant.apps.spark.checking import ROWS, Checks
+from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, read
+from concordant.apps.spark.learning_held import PIECES, objects, pieces
 from concordant.auditing.audit import audit as audit_here
 from concordant.auditing.findings import Audit
+from concordant.errors import ConcordantError, UsageError
 from concordant.io.engines.spark_session import without_pandas_warning
+from concordant.preferences.pooling import settle_queries, settle_unranked
+from concordant.preferences.preferences import Preferences
+
+Found = TypeVar("Found")
+HERE = TASK
+"""Rows of a log whose counts come to the driver."""
+BESIDE = ("features", "model", "scores", "annotators", "model_judges")
+"""What a report is made of beside the log, which lies on the driver."""
 
 
 def audit(
@@ -23,7 +43,9 @@ def audit(
     master: str | None = None,
     **asked: Any,
 ) -> Audit:
-    """Audit a log that lies on Spark: its counts come to the driver, and ``concordant.audit`` works on them.
+    """Audit a log that lies on Spark: it is counted there, and ``concordant.audit`` works on the counts.
+
+    Those of a log of more than 2.1 million rows have a task of their own, whose findings come to the driver.
 
     Parameters
     ----------
@@ -32,10 +54,10 @@ def audit(
     session, master : the Spark session; None, the active one, or one made for ``master``.
     **asked : the options of ``concordant.audit``.
 
-    Errors: those of ``read`` and of ``concordant.audit``; InputError for more distinct judgments than Spark hands over
-    (``spark.driver.maxResultSize``).
+    Errors: those of ``read`` and of ``concordant.audit``; UsageError for more than 16.8 million distinct judgments (of
+    lists, rows).
     """
-    return audit_here(read(log, session=session, master=master, **(reading or {})), **asked)
+    return _found(log, partial(audit_here, **asked), reading, session, master)
 
 
 def report(
@@ -47,7 +69,10 @@ def report(
     master: str | None = None,
     **asked: Any,
 ) -> Report:
-    """Make the report of a log that lies on Spark: its counts come to the driver, and ``concordant.report`` reads them.
+    """Make the report of a log that lies on Spark: it is counted there, and ``concordant.report`` reads the counts.
+
+    Those of a log of more than 2.1 million rows have a task of their own, unless there is something beside the log,
+    which is the driver's: ``features``, ``model``, ``scores``, ``annotators``, ``model_judges``.
 
     Parameters
     ----------
@@ -57,8 +82,88 @@ def report(
     session, master : the Spark session; None, the active one, or one made for ``master``.
     **asked : the other options of ``concordant.report``.
 
-    Errors: those of ``read`` and of ``concordant.report``; InputError as for ``audit``.
+    Errors: those of ``read`` and of ``concordant.report``; UsageError as for ``audit``.
     """
     with without_pandas_warning():
         rows = features.toArrow() if hasattr(features, "toArrow") else features
-    return report_here(read(log, session=session, master=master, **(reading or {})), features=rows, **asked)
+    asked |= {"features": rows}
+
+    def work(prefs: Preferences) -> Report:
+        return report_here(prefs, **asked)
+
+    if any(asked.get(name) is not None for name in BESIDE):
+        return work(read(log, session=session, master=master, **(reading or {})))
+    return _found(log, work, reading, session, master)
+
+
+def _found(
+    log: Any,
+    work: Callable[[Preferences], Found],
+    reading: Mapping[str, Any] | None,
+    session: SparkSession | None,
+    master: str | None,
+) -> Found:
+    """Return what is found in the counts of a log, by the driver or by a task."""
+    asked = {"master": master, **(reading or {})}
+    try:
+        options = {name: value for name, value in asked.items() if name != "pool" and value is not None}
+        judged = JudgedQueries.opened(log, session, **options).sized(look=False)
+    except OnOneMachine:
+        judged = None
+    if judged is None or judged.total <= HERE:
+        return work(read(log, session=session, **asked))
+    frame = judged.frame
+    if judged.compared:
+        frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
+    task = _Task.of(judged, asked, work)
+    with judged.explained(), without_pandas_warning():
+        found = frame.repartition(1).mapInArrow(task, from_arrow_schema(PIECES)).toArrow()
+    made: Found | ConcordantError = next(one for _, one in objects(iter(found.to_batches())))
+    if isinstance(made, ConcordantError):
+        raise made
+    return made
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The task: from all counted rows of a log to what is found in its preferences, read as ``read`` reads them."""
+
+    name: str
+    checks: Checks
+    notes: tuple[str, ...]
+    unranked: str | None
+    pool: bool | None
+    column: str | None
+    """What holds the queries."""
+    named: bool
+    """Whether somebody said so."""
+    work: Callable[[Preferences], Any]
+    most: int
+
+    @classmethod
+    def of(cls, judged: JudgedQueries, asked: Mapping[str, Any], work: Callable[[Preferences], Any]) -> _Task:
+        """Return the task of a log that is read with these options."""
+        checks, named = replace(judged.checks, unranked=None), "query" in (asked.get("columns") or {})
+        given, column = (asked.get("unranked"), asked.get("pool")), checks.layout.roles.get("query")
+        return cls(judged.name, checks, judged.notes, *given, column, named, work, MOST_ALONE)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held, rows = list[pa.RecordBatch](), 0
+        for batch in batches:
+            held.append(batch)
+            rows += len(batch)
+            if rows > self.most:
+                raise UsageError(
+                    f"{self.name}: it has more than {self.most:,} distinct judgments (of lists, rows), which no task "
+                    "holds; ask for some of its queries, or have the driver count all: concordant.spark.read(log)"
+                )
+        prefs = self.checks.preferences(pa.Table.from_batches(held)) if rows else Preferences.empty()
+        try:
+            found = self.work(self._settled(replace(prefs, told=(*self.notes, *prefs.told))))
+        except ConcordantError as error:  # as an object it keeps which parameters it speaks of
+            found = error
+        yield from pieces(0, found)
+
+    def _settled(self, prefs: Preferences) -> Preferences:
+        prefs = settle_unranked(prefs, self.unranked, self.name)
+        return settle_queries(prefs, self.pool, self.name, self.column, named=self.named)

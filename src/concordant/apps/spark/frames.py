@@ -106,6 +106,10 @@ def gathered(made: DataFrame) -> tuple[Reject, ...]:
     )
 
 
+class OnOneMachine(UsageError):
+    """A log is none that tasks read, though ``read`` does: its counts come to the driver."""
+
+
 TASK = 1 << 21
 """Rows of a log that a task is given, on average."""
 MOST = 1 << 22
@@ -186,7 +190,7 @@ class JudgedQueries:
             said = "is read on one machine, not by tasks of Spark; leave it out" if there else "is no option of reading"
             raise UsageError(f"{log.name}: ", Setting(name), f" {said}")
         if log.format == "preflib":
-            raise UsageError(f"{log.name}: a PrefLib file is not read by tasks of Spark; read it with another engine")
+            raise OnOneMachine(f"{log.name}: a PrefLib file is not read by tasks of Spark; read it with another engine")
         asked = {word: reading.get(word) for word in ("memory_limit", "threads", "master")}
         counter = open_log(log, session or "spark", **asked)
         log = counter.log
@@ -202,9 +206,9 @@ class JudgedQueries:
                 f"{log.name}: clicks={clicks!r} is for selections and choices; this log holds {layout.kind}"
             )
         if layout.form not in KINDS:
-            raise UsageError(f"{log.name}: {layout.form} are read with another engine than spark")
+            raise OnOneMachine(f"{log.name}: {layout.form} are read with another engine than spark")
         if "id" in layout.roles:
-            raise UsageError(f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark")
+            raise OnOneMachine(f"{log.name}: votes are told apart by ids on one machine; leave out the engine spark")
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned, unranked=reading.get("unranked"))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from concordant import errors
 from concordant.apps.spark.checking import Refused
 from concordant.apps.spark.partitioning import TooLarge
-from concordant.errors import ConcordantError, InputError, Setting, Unavailable
+from concordant.errors import ConcordantError, Idle, InputError, Setting, Unavailable, UsageError
 from concordant.io.engines.spark import FAILURES, chain, lacking, telling_line
 
 OURS = "|".join(re.escape(place) for place in (errors.__name__, Refused.__module__, TooLarge.__module__))
@@ -36,6 +36,7 @@ def told(name: str) -> Iterator[None]:
             if raised[1] == ours.__name__:
                 raise ours(f"{name}: {' '.join(raised[2].split())}") from None
         kind = getattr(errors, raised[1], ConcordantError)
+        kind = UsageError if kind is Idle else kind  # made of an option and a reason
         said = " ".join(raised[2].split())
         raise kind(said if said.startswith(name) else f"{name}: {said}") from None
 
