@@ -43,6 +43,8 @@ ROUGHLY = 1.25
 """By which factor the speed of the machine may seem to have changed when it has not."""
 MANY = 100
 """Stages with steps that are kept at most."""
+BLIND = 4.0
+"""Seconds more that a first run may take where no steps tell: of what is quick a formula may be wrong by any factor."""
 LITTLE = 0.05
 """Seconds that are little beside what pieces usually take."""
 PART = " > "
@@ -416,6 +418,9 @@ class Whole:
         if alike is None and self.untried >= UNTRIED and not foreseen:  # some work no plan knows, or it comes again
             again = any(times > 1 for times in self.began.values())
             here = here[0], here[1] + 2.0 * (stages.clock() - self._since if again else gone * (gone > SURE))
+        steps = now is not None and now.span is not None
+        if alike is None and self.untried >= UNTRIED and not foreseen and not steps:
+            here = here[0], here[1] + BLIND
         least = here[0] + idle / SEEN + factor * sum(one.seconds / one.sure for one in ahead)
         return least, here[1] + idle * SEEN + factor * sum(one.seconds * one.sure for one in ahead)
 

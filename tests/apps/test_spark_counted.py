@@ -77,6 +77,54 @@ def test_counts_of_a_large_log_are_worked_on_by_a_task(
     assert cs.report(frame, reading=reading, **asked).html == cc.report(prefs, **asked).html
 
 
+@pytest.mark.parametrize("asked", [{}, {"top": 3, "ask": 4}, {"exact": True, "time_limit": 5.0}, {"target": "ndcg@3"}])
+@pytest.mark.parametrize("kind", ["votes", "clustered", "orders", "choices", "ratings"])
+def test_tasks_audit_the_queries_that_they_hold(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, kind: str, asked: dict[str, Any]
+) -> None:
+    from concordant import spark as cs
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    rng = np.random.default_rng(5)
+    log = log_of({"choices": "clicks", "ratings": "orders"}.get(kind, kind), rng)
+    if kind == "clustered":
+        log |= {"query": [f"q{10 - x}" for x in rng.integers(0, 7, 300)]}
+    if kind == "choices":  # one of each list is clicked
+        log = {name: column for name, column in log.items() if name != "position"}
+        log["clicked"] = [
+            int(place == 0 or log["session"][place - 1] != one) for place, one in enumerate(log["session"])
+        ]
+    if kind == "ratings":
+        log["rating"] = log.pop("rank")
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    reading = {"kind": kind} if kind in ("choices", "ratings") else {}
+    prefs = cs.read(frame, **reading)
+    monkeypatch.setattr(counted, "read", None)
+    monkeypatch.setattr(counted, "_Task", None)
+    asked = {"surrogates": ["ranknet", "default", "gain-regression"], "replicates": 20, **asked}
+    ours, plain = cs.audit(frame, reading=reading, **asked), cc.audit(prefs, **asked)
+    assert json.dumps(ours.to_dict(), default=str) == json.dumps(plain.to_dict(), default=str)
+    for one, other in ((ours.edges, plain.edges), (ours.orders, plain.orders), (ours.ask, plain.ask)):
+        assert one == other
+
+
+def test_a_query_that_no_task_holds_among_others_is_audited_by_a_task_of_its_own(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from concordant import spark as cs
+    from concordant.apps.spark import audited, counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    log = log_of("votes", np.random.default_rng(7))
+    log["query"] = ["large" if place < 150 else query for place, query in enumerate(log["query"])]
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    sized = audited.JudgedQueries.sized
+    monkeypatch.setattr(audited.JudgedQueries, "sized", lambda self, **more: sized(self, most=25, **more))
+    ours, plain = cs.audit(frame, replicates=20), cc.audit(cc.read(log), replicates=20)
+    assert json.dumps(ours.to_dict(), default=str) == json.dumps(plain.to_dict(), default=str)
+
+
 def test_a_task_refuses_as_memory_does(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from concordant import spark as cs
     from concordant.apps.spark import counted
@@ -88,9 +136,14 @@ def test_a_task_refuses_as_memory_does(spark: Any, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Idle, match="only the bootstrap draws replicates") as refused:
         cs.report(frame, replicates=50)
     assert refused.value.option == "replicates"
+    with pytest.raises(cc.UsageError, match="top must be at least 1 and below the 6 items of the largest query, not 6"):
+        cs.audit(frame, top=6)
     monkeypatch.setattr(counted, "MOST_ALONE", 100)
     with pytest.raises(cc.UsageError, match=r"more than 100 distinct judgments .* which no task holds"):
-        cs.audit(frame)
+        cs.report(frame)
+    monkeypatch.setattr(counted, "MOST_ALONE", 10)
+    with pytest.raises(cc.UsageError, match=r"more than 10 distinct judgments .* which no task holds"):
+        cs.audit(frame.select("winner", "loser"))
     wrong = spark.createDataFrame(pa.table({"winner": ["a", "b"], "loser": ["a", "a"]}))
     with pytest.raises(cc.InputError, match="1 of 2 rows compare an item with itself"):
         cs.audit(wrong)

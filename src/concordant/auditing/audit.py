@@ -88,7 +88,22 @@ HALVED = 1_000_000
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Extent:
+    """How much all of a log holds, of which a part may be audited."""
+
+    queries: int
+    distinct: int
+    largest: int
+    """Items of its largest query."""
+
+    @classmethod
+    def of(cls, prefs: Preferences) -> Extent:
+        """Count what preferences hold."""
+        return cls(len(prefs.queries), len(prefs.count), int(prefs.member_groups.sizes.max(initial=0)))
+
+
+@dataclass(frozen=True)
+class Wanted:
     """What was asked for, and what it means for these preferences."""
 
     settings: AuditSettings
@@ -98,12 +113,13 @@ class _Wanted:
     """What every surrogate is judged by; None: each by its own."""
     default: tuple[Chosen, ...]
     """The surrogates that say what the default scorer would do; none where it was not asked for."""
-    keep: bool = False
-    """Whether what is done is kept where the audit is interrupted."""
 
     @classmethod
-    def of(cls, prefs: Preferences, settings: AuditSettings) -> _Wanted:
-        """Read the names of what is to be audited; without one all, the default scorer included."""
+    def of(cls, prefs: Preferences, settings: AuditSettings) -> Wanted:
+        """Read the names of what is to be audited; without one all, the default scorer included.
+
+        Of ``prefs`` only the kind counts, but of clicks how they are read.
+        """
         kind = str(prefs.kind)
         usual = Target.of(settings.target, kind)
         target = usual if settings.target is not None or usual.of_lists else None
@@ -228,15 +244,38 @@ def audited(
     if not isinstance(prefs, Preferences):
         raise UsageError(f"audit takes Preferences, not {type(prefs).__name__}; read them first: audit(read(…))")
     refuse_crossed(prefs, "an audit")
-    wanted = replace(_Wanted.of(prefs, settings), keep=keep)
+    wanted = Wanted.of(prefs, settings)
     items = int(prefs.member_groups.sizes.sum())
     usual = prefs.kind == "selections" and settings.structure is None and wanted.law.structure.name in CHANCES
     noted = usual_note(prefs, wanted.law.structure.name) if usual else []
     prefs = prefs if wanted.law.structure.below else examined_only(prefs)
     unseen = items - int(prefs.member_groups.sizes.sum())
-    _check(prefs, settings)
+    parts = parts_of(prefs, wanted, progress, keep=keep)
+    done = sum(len(part.queries) for part in parts)
+    whole = prefs.facts, scattered_notes(prefs), len(prefs.queries)
+    cut = parts[-1].cut or done < len(prefs.queries)
+    found = (_cut if cut else put_together)(wanted, parts, *whole)
+    text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
+    noted += [Note("never examined", text, unseen=unseen)] if unseen else []
+    return replace(found, notes=(*noted, *found.notes)) if noted else found
+
+
+def parts_of(
+    prefs: Preferences,
+    wanted: Wanted,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    keep: bool = False,
+    extent: Extent | None = None,
+) -> list[Part]:
+    """Audit the queries of preferences, which may be a part of a log of this ``extent``; ``keep``: as ``audited``.
+
+    Errors: as ``audit``.
+    """
+    extent = extent or Extent.of(prefs)
+    _check(prefs, wanted.settings, extent)
     _refuse_idle(wanted)
-    parts: list[_Part] = []
+    parts: list[Part] = []
     done = 0
     blocks = list(_some(prefs))
     most = max(float(prefs.work[codes].sum()) for codes in blocks)
@@ -247,7 +286,7 @@ def audited(
     needs(COMPILED + BYTES * most + BYTES_OF_CELL * largest**2, f"the audit of {text}")
     try:
         for codes in steps("auditing queries", blocks, costs=[float(prefs.work[codes].sum()) for codes in blocks]):
-            part = _part(prefs, codes, wanted)
+            part = _part(prefs, codes, wanted, extent, keep)
             if part.cut and parts:  # others are whole
                 break
             parts.append(part)
@@ -259,14 +298,10 @@ def audited(
     except KeyboardInterrupt:
         if not keep or not parts:
             raise
-    cut = parts[-1].cut or done < len(prefs.queries)
-    found = (_cut if cut else _joined)(prefs, wanted, parts)
-    text = "{unseen:items} {unseen:was|were} never examined: nothing is known of {unseen:it|them}, and nothing is said"
-    noted += [Note("never examined", text, unseen=unseen)] if unseen else []
-    return replace(found, notes=(*noted, *found.notes)) if noted else found
+    return parts
 
 
-def _check(prefs: Preferences, asked: AuditSettings) -> None:
+def _check(prefs: Preferences, asked: AuditSettings, extent: Extent) -> None:
     if not len(prefs.queries):
         raise InputError("there is no judgment to audit")
     check_ties(asked.ties)
@@ -280,12 +315,12 @@ def _check(prefs: Preferences, asked: AuditSettings) -> None:
         raise UsageError(f"time_limit must be a positive number of seconds, not {asked.time_limit}")
     if not 0.5 < asked.level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {asked.level}")
-    most = int(prefs.member_groups.sizes.max())
+    most = extent.largest
     if asked.top is not None and not 1 <= asked.top < most:
         raise UsageError(f"top must be at least 1 and below the {most:,} items of the largest query, not {asked.top}")
 
 
-def _refuse_idle(wanted: _Wanted) -> None:
+def _refuse_idle(wanted: Wanted) -> None:
     """Refuse options that nothing reads beside the others. Errors: Idle."""
     asked = wanted.settings
     given = {one.name: getattr(asked, one.name) for one in fields(AuditSettings)}
@@ -308,7 +343,7 @@ def _refuse_idle(wanted: _Wanted) -> None:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """The findings of some queries."""
 
     queries: pa.Table
@@ -325,7 +360,7 @@ class _Part:
     """Whether it was interrupted: some surrogates, and nothing of noise."""
 
 
-def _cut(prefs: Preferences, wanted: _Wanted, parts: list[_Part]) -> Audit:
+def _cut(wanted: Wanted, parts: list[Part], facts: str, said: Sequence[Note], queries: int) -> Audit:
     """Put together what an interrupted audit has done, and say what it has not."""
     done = sum(len(part.queries) for part in parts)
     of, some = len(wanted.chosen), [one for one in wanted.chosen if one.name in parts[-1].surrogates]
@@ -340,9 +375,9 @@ def _cut(prefs: Preferences, wanted: _Wanted, parts: list[_Part]) -> Audit:
         )  # fmt: skip
     else:
         text = "interrupted: {queries} of {all:queries} are audited; nothing is said of the others"
-    found = _joined(prefs, wanted, parts)
-    incomplete = {"queries": done, "of_queries": len(prefs.queries), "losses": len(some), "of_losses": of}
-    note = Note("incomplete", text, judged=len(some), of=of, queries=done, all=len(prefs.queries))
+    found = put_together(wanted, parts, facts, said, queries)
+    incomplete = {"queries": done, "of_queries": queries, "losses": len(some), "of_losses": of}
+    note = Note("incomplete", text, judged=len(some), of=of, queries=done, all=queries)
     return replace(found, settings={**found.settings, "incomplete": incomplete}, notes=(note, *found.notes))
 
 
@@ -356,7 +391,7 @@ def _some(prefs: Preferences) -> Iterator[NDArray[np.int64]]:
         yield np.arange(block.start, block.stop)
 
 
-def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Part:
+def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: Wanted, extent: Extent, keep: bool) -> Part:
     batch = Batch.whole(prefs, codes)
     mean = mean_adjacency(batch)
     with stage("cycles"):
@@ -369,7 +404,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             time_limit=wanted.settings.time_limit,
             seed=wanted.settings.seed,
         )
-    judged, tried, best, noted, cut = _judged(batch, mean, best, facts.acyclic, wanted)
+    judged, tried, best, noted, cut = _judged(batch, mean, best, facts.acyclic, wanted, keep)
     target = wanted.target_of
     rows = partial(surrogate_rows, batch)
     default = {name: rows(target(wanted.default[0]), verdict, default_scorer.NAME) for name, verdict in tried.items()}
@@ -377,7 +412,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
     said: tuple[Note, ...] = ()
     try:
         if wanted.settings.replicates and not cut:
-            held = _held_out(prefs, codes, wanted)
+            held = _held_out(prefs, codes, wanted, extent)
             with stage("sampling noise"):
                 resampled = noise(
                     batch,
@@ -389,10 +424,10 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
             with stage("what to ask"):
                 settled, asked, said = _more_judgments(batch, wanted)
     except KeyboardInterrupt:
-        if not wanted.keep:
+        if not keep:
             raise
         cut, held, resampled = True, None, None
-    return _Part(
+    return Part(
         queries=query_rows(batch, facts, best, resampled),
         surrogates={
             one.name: rows(target(one), judged[one.name], one.name, one.phi)
@@ -411,7 +446,7 @@ def _part(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> _Par
 
 
 def _judged(
-    batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: _Wanted
+    batch: Batch, mean: Graphs, best: BestOrders, acyclic: NDArray[np.bool_], wanted: Wanted, keep: bool
 ) -> tuple[dict[str, SurrogateVerdict], dict[str, SurrogateVerdict], BestOrders, tuple[Note, ...], bool]:
     """Judge the surrogates and the candidates of the default; a surrogate's order may be the best one known.
 
@@ -449,7 +484,7 @@ def _judged(
                 ahead |= better
         judged = judged_by(best, {}) if ahead.any() else judged
     except KeyboardInterrupt:
-        if not wanted.keep or not any(one.name in judged for one in wanted.chosen):
+        if not keep or not any(one.name in judged for one in wanted.chosen):
             raise
         return judged, {}, known, (), True
 
@@ -468,17 +503,17 @@ def _judged(
     return judged, tried, best, of_queries("surrogate ahead", ahead, text) if ahead.any() else (), False
 
 
-def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: _Wanted) -> HeldOut | None:
+def _held_out(prefs: Preferences, codes: NDArray[np.int64], wanted: Wanted, extent: Extent) -> HeldOut | None:
     """Excess losses of the surrogates of preferences on judgments held out; few queries are split several times."""
     names = [chosen.name for chosen in wanted.chosen if chosen.member.reads != "scores"]
     codes = codes[prefs.judgments[codes] > 1]
     if not names or not len(codes):
         return None
-    splits = int(np.clip(min(SPLITTINGS // len(prefs.queries), HALVED // len(prefs.count)), 1, 5))
+    splits = int(np.clip(min(SPLITTINGS // extent.queries, HALVED // extent.distinct), 1, 5))
     return held_out_regrets(prefs, names, splits=splits, seed=wanted.settings.seed, queries=codes, by=wanted.by_lists)
 
 
-def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[Note, ...]]:
+def _more_judgments(batch: Batch, wanted: Wanted) -> tuple[pa.Table | None, pa.Table | None, tuple[Note, ...]]:
     """What more judgments would settle, and on which pairs; nothing where nothing is compared."""
     if not wanted.settings.replicates or not len(batch.graphs.first):
         return None, None, ()
@@ -501,7 +536,9 @@ def _more_judgments(batch: Batch, wanted: _Wanted) -> tuple[pa.Table | None, pa.
     return settled, asked, notes
 
 
-def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audit:
+def put_together(wanted: Wanted, parts: Sequence[Part], facts: str, said: Sequence[Note], queries: int) -> Audit:
+    """Return the audit that its parts are; ``said``: notes on all of the log, which holds so many ``queries``."""
+
     def tables(name: str) -> pa.Table | None:
         found = [getattr(part, name) for part in parts if getattr(part, name) is not None]
         return pa.concat_tables(found).combine_chunks() if found else None
@@ -514,11 +551,11 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
         taken = list(parts[0].default)[default_scorer.taken(regrets, judgments)]
         by_surrogate = [part.default[taken] for part in parts]
     by_surrogate += [part.surrogates[one.name] for one in wanted.chosen for part in parts]
-    queries = pa.concat_tables([part.queries for part in parts]).combine_chunks()
+    each = pa.concat_tables([part.queries for part in parts]).combine_chunks()
     surrogates = pa.concat_tables(by_surrogate).combine_chunks()
     law = wanted.law
     return Audit(
-        queries=queries,
+        queries=each,
         surrogates=surrogates,
         orders=tables("orders"),
         settling=tables("settling"),
@@ -536,10 +573,10 @@ def _joined(prefs: Preferences, wanted: _Wanted, parts: Sequence[_Part]) -> Audi
             "top": wanted.settings.top or 1,
             "seed": wanted.settings.seed,
         },
-        facts=prefs.facts,
+        facts=facts,
         notes=(
-            *left_out(queries, surrogates),
-            *scattered_notes(prefs),
-            *added_up((note for part in parts for note in part.notes), len(prefs.queries)),
+            *left_out(each, surrogates),
+            *said,
+            *added_up((note for part in parts for note in part.notes), queries),
         ),
     )

@@ -118,7 +118,7 @@ def held_out_rows(parts: Sequence[HeldOut]) -> pa.Table | None:
     """Return a row for each surrogate: its excess loss on held-out judgments, the mean over all queries."""
     if not parts:
         return None
-    excess = np.concatenate([part.excess for part in parts], axis=1)
+    excess = np.sort(np.concatenate([part.excess for part in parts], axis=1), axis=1)  # sums of equal bits
     known = ~np.isnan(excess)
     queries = known.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -30,6 +30,17 @@ Offsets = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
+def facts_said(facts: Mapping[str, Any]) -> str:
+    """Return a summary in one line.
+
+    >>> facts_said({"kind": "comparisons", "queries": 1, "items": 3})
+    'comparisons, 1 query, 3 items'
+    """
+    told = {name: crossed_said(value) for name, value in facts.items() if isinstance(value, dict) and value}
+    told |= {name: counted(value, name) for name, value in facts.items() if isinstance(value, int)}
+    return ", ".join(told.get(name, str(value)) for name, value in facts.items() if value != {})
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Preferences(Counted):
     """The counts of the distinct judgments of each query; immutable, columnar, with ``+``, ``==`` and ``len``.
@@ -100,9 +111,7 @@ class Preferences(Counted):
             facts["clusters"] = {name: number for name, number in numbers.items() if name not in columns}
         elif columns:
             facts.pop("clusters", None)
-        told = {name: crossed_said(value) for name, value in facts.items() if isinstance(value, dict) and value}
-        told |= {name: counted(value, name) for name, value in facts.items() if isinstance(value, int)}
-        return ", ".join(told.get(name, str(value)) for name, value in facts.items() if value != {})
+        return facts_said(facts)
 
     # -- the algebra ---------------------------------------------------------------------------------------------
     @classmethod

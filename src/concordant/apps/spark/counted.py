@@ -1,7 +1,8 @@
-"""What needs all judgments at once: they are counted where they lie, and what follows works on the counts.
+"""What is said of all judgments of a log: they are counted where they lie, and what follows works on the counts.
 
-The counts of a log of at most ``HERE`` rows come to the driver. Those of a larger one go to a task of their own, of at
-most ``MOST_ALONE`` distinct judgments, and only what it finds leaves that.
+The counts of a log of at most ``HERE`` rows come to the driver. Of a larger one tasks audit the queries that they hold.
+Where all queries have to be known at once a task of its own has the counts, of at most ``MOST_ALONE`` distinct
+judgments, and only what it finds leaves that.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.report.report import Report
 from concordant.apps.report.report import report as report_here
+from concordant.apps.spark.audited import divided
 from concordant.apps.spark.checking import ROWS, Checks
 from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, read
 from concordant.apps.spark.learning_held import PIECES, objects, pieces
 from concordant.auditing.audit import audit as audit_here
 from concordant.auditing.findings import Audit
+from concordant.auditing.settings import AuditSettings
 from concordant.errors import ConcordantError, UsageError
 from concordant.io.engines.spark_session import without_pandas_warning
 from concordant.preferences.pooling import settle_queries, settle_unranked
@@ -45,19 +48,25 @@ def audit(
 ) -> Audit:
     """Audit a log that lies on Spark: it is counted there, and ``concordant.audit`` works on the counts.
 
-    Those of a log of more than 2.1 million rows have a task of their own, whose findings come to the driver.
+    Queries of a log of more than 2.1 million rows are audited where they lie; a log that is one query, clicks and votes
+    that are ranked together have a task of their own. The findings come to the driver.
 
     Parameters
     ----------
     log : anything that ``read`` takes.
     reading : options of ``read``, such as ``{"columns": {"cluster": "annotator"}}``.
     session, master : the Spark session; None, the active one, or one made for ``master``.
-    **asked : the options of ``concordant.audit``.
+    **asked : the options of ``concordant.audit``, but ``progress`` where tasks work.
 
     Errors: those of ``read`` and of ``concordant.audit``; UsageError for more than 16.8 million distinct judgments (of
-    lists, rows).
+    lists, rows) that have to be known at once.
     """
-    return _found(log, partial(audit_here, **asked), reading, session, master)
+    settings = AuditSettings(**{name: value for name, value in asked.items() if name != "progress"})
+
+    def each(judged: JudgedQueries) -> Audit | None:
+        return divided(judged, settings) if (reading or {}).get("pool") is not True else None
+
+    return _found(log, audit_here, asked, reading, session, master, each)
 
 
 def report(
@@ -87,35 +96,36 @@ def report(
     with without_pandas_warning():
         rows = features.toArrow() if hasattr(features, "toArrow") else features
     asked |= {"features": rows}
-
-    def work(prefs: Preferences) -> Report:
-        return report_here(prefs, **asked)
-
     if any(asked.get(name) is not None for name in BESIDE):
-        return work(read(log, session=session, master=master, **(reading or {})))
-    return _found(log, work, reading, session, master)
+        return report_here(read(log, session=session, master=master, **(reading or {})), **asked)
+    return _found(log, report_here, asked, reading, session, master)
 
 
 def _found(
     log: Any,
-    work: Callable[[Preferences], Found],
+    work: Callable[..., Found],
+    asked: Mapping[str, Any],
     reading: Mapping[str, Any] | None,
     session: SparkSession | None,
     master: str | None,
+    each: Callable[[JudgedQueries], Found | None] = lambda _: None,
 ) -> Found:
-    """Return what is found in the counts of a log, by the driver or by a task."""
-    asked = {"master": master, **(reading or {})}
+    """Return what is found in the counts of a log: by the driver, in ``each`` query where it lies, or by a task."""
+    given = {"master": master, **(reading or {})}
     try:
-        options = {name: value for name, value in asked.items() if name != "pool" and value is not None}
+        options = {name: value for name, value in given.items() if name != "pool" and value is not None}
         judged = JudgedQueries.opened(log, session, **options).sized(look=False)
     except OnOneMachine:
         judged = None
     if judged is None or judged.total <= HERE:
-        return work(read(log, session=session, **asked))
+        return work(read(log, session=session, **given), **asked)
+    if (parts := each(judged)) is not None:
+        return parts
     frame = judged.frame
     if judged.compared:
         frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
-    task = _Task.of(judged, asked, work)
+    there = {name: value for name, value in asked.items() if name != "progress"}
+    task = _Task.of(judged, given, partial(work, **there))
     with judged.explained(), without_pandas_warning():
         found = frame.repartition(1).mapInArrow(task, from_arrow_schema(PIECES)).toArrow()
     made: Found | ConcordantError = next(one for _, one in objects(iter(found.to_batches())))
@@ -141,10 +151,10 @@ class _Task:
     most: int
 
     @classmethod
-    def of(cls, judged: JudgedQueries, asked: Mapping[str, Any], work: Callable[[Preferences], Any]) -> _Task:
+    def of(cls, judged: JudgedQueries, reading: Mapping[str, Any], work: Callable[[Preferences], Any]) -> _Task:
         """Return the task of a log that is read with these options."""
-        checks, named = replace(judged.checks, unranked=None), "query" in (asked.get("columns") or {})
-        given, column = (asked.get("unranked"), asked.get("pool")), checks.layout.roles.get("query")
+        checks, named = replace(judged.checks, unranked=None), "query" in (reading.get("columns") or {})
+        given, column = (reading.get("unranked"), reading.get("pool")), checks.layout.roles.get("query")
         return cls(judged.name, checks, judged.notes, *given, column, named, work, MOST_ALONE)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
