@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_command import call, rows
+from test_command import call
+from test_command import rows as rows_of
 
 import concordant as cc
 from concordant.boards.saved_boards import saved_changes
@@ -29,7 +30,7 @@ def test_two_logs(logs, capsys):
     status, out, err = call(capsys, "compare", *logs)
     assert status == 0 and "the new board holds the 200 judgments of the old one and 70 more" in err
     twin = cc.board_changes(*(cc.rank(cc.read(log)) for log in logs)).table.to_pylist()
-    for row, other in zip(rows(out), twin, strict=True):
+    for row, other in zip(rows_of(out), twin, strict=True):
         assert row["item"] == other["item"]
         for name in ("old", "new", "difference", "standard_error", "p_value", "p_max_t", "own_votes", "opponents"):
             assert np.isclose(float(row[name]), other[name], rtol=1e-6, atol=1e-9)
@@ -48,10 +49,35 @@ def test_the_exit_status_says_what_is_worse(logs, tmp_path, capsys):
 def test_parts_of_one_log(logs, capsys):
     status, out, err = call(capsys, "compare", logs[1], "--by", "day", "--since", "2026-02-01", "--cluster", "judge")
     assert status == 0 and "day before 2026-02-01: " in err and "day from 2026-02-01: " in err
-    found = {row["item"]: row for row in rows(out)}
+    found = {row["item"]: row for row in rows_of(out)}
     assert (found["a"]["judgments_old"], found["a"]["judgments_new"], found["c"]["judgments_new"]) == ("200", "70", "0")
     status, out, _ = call(capsys, "compare", logs[1], "--by", "judge", "--values", "j0", "j8")
-    assert status == 0 and {row["item"] for row in rows(out)} == {"a", "b", "c"}
+    assert status == 0 and {row["item"] for row in rows_of(out)} == {"a", "b", "c"}
+
+
+def test_votes_with_ids_are_shared_by_these(tmp_path, capsys):
+    """Equal votes of other ids are other votes; of the same ids they are the same, however few."""
+    names, sides = ("old", "new", "part", "wrong"), [("a", "b")] * 30 + [("b", "a")] * 20 + [("b", "c")] * 30
+    sides += [("c", "b")] * 20
+    rows = [f"x{i},{a},{b}\n" for i, (a, b) in enumerate(sides)]
+    others = [f"y{i},{a},{b}\n" for i, (a, b) in enumerate(sides * 4)]
+    wrong = f"x1,{sides[1][1]},{sides[1][0]}\n"
+    for name, held in zip(names, (rows, others, [*rows[:40], *others], [wrong, *others]), strict=True):
+        (tmp_path / f"{name}.csv").write_text("id,winner,loser\n" + "".join(held))
+    old, new, part, bad = (str(tmp_path / f"{name}.csv") for name in names)
+    for more in ([], ["--shared", "common"]):
+        status, apart, err = call(capsys, "compare", old, new, "--id", "id", *more)
+        assert status == 0 and "taken to hold different judgments" in err
+        status, some, err = call(capsys, "compare", old, part, "--id", "id", *more)
+        assert status == 0 and "both boards hold 40 judgments: they are counted once" in err
+    assert call(capsys, "compare", old, new, "--shared", "none")[1] == apart
+    first, second = (cc.read(name, columns={"id": "id"}) for name in (old, part))
+    both = cc.read({"winner": [a for a, _ in sides[:40]], "loser": [b for _, b in sides[:40]]})
+    change = cc.board_changes(cc.rank(first), cc.rank(second), shared=both)
+    errors = {row["item"]: row["standard_error"] for row in change.table.to_pylist()}
+    assert {row["item"]: float(row["standard_error"]) for row in rows_of(some)} == pytest.approx(errors)
+    status, _, err = call(capsys, "compare", old, bad, "--id", "id")
+    assert status == 2 and "1 vote of both logs by 'id' with another content in the other one (such as 'x1')" in err
 
 
 def test_a_terminal_shows_a_table_and_sentences(logs, capsys, monkeypatch):
@@ -94,9 +120,9 @@ def test_saved_rankings(logs, tmp_path, capsys, endings):
     twin = {
         row["item"]: row for row in saved_changes(*(cc.rank(cc.read(log)).to_arrow() for log in logs)).table.to_pylist()
     }
-    for row in rows(out):
+    for row in rows_of(out):
         assert float(row["p_holm"]) == pytest.approx(twin[row["item"]]["p_holm"], rel=1e-9)
-    assert rows(call(capsys, "compare", logs[0], saved[1])[1]) == rows(out)  # a log in the place of its ranking
+    assert rows_of(call(capsys, "compare", logs[0], saved[1])[1]) == rows_of(out)  # a log in the place of its ranking
     status, _, err = call(capsys, "compare", *saved, "--shared", "common")
     assert status == 2 and "a saved ranking holds none" in err
     status, _, err = call(capsys, "compare", *saved, "--fail-if-worse", "A")

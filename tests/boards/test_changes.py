@@ -66,7 +66,8 @@ def test_standard_errors_are_those_of_many_logs(way: str) -> None:
     spread = (many(new) - many(old)).std(axis=0)
     errors = []
     for first, second in zip(old[:12], new[:12], strict=True):
-        change = cc.board_changes(cc.rank(made(first)), cc.rank(made(second)))
+        shared = "common" if way == "grown" else "auto"
+        change = cc.board_changes(cc.rank(made(first)), cc.rank(made(second)), shared=shared)
         assert change.shared == (0 if way == "independent" else 500)
         table = change.table.to_pylist()
         errors.append([row["standard_error"] for row in sorted(table, key=lambda row: str(row["item"]))])
@@ -106,10 +107,38 @@ def test_overlap_is_told() -> None:
     assert usual.shared == 0 and common.shared >= 300
     assert "look alike" in str(usual) and "taken for the same" in str(common)
     assert max(common.table["standard_error"].to_pylist()) < min(usual.table["standard_error"].to_pylist())
-    shrunk = cc.board_changes(cc.rank(parts[0] + parts[1]), cc.rank(parts[0]))
+    less = made({name: values[:20] for name, values in draw(random, 20).items()})
+    shrunk = cc.board_changes(cc.rank(parts[0] + less), cc.rank(parts[0]))
     assert shrunk.shared == 300 and "the old board holds" in str(shrunk)
     divided = cc.board_changes(cc.rank(parts[0] + parts[1]), cc.rank(parts[0]), shared="clusters")
     assert divided.shared == 0 and "look alike" not in str(divided)  # two parts of one log
+
+
+def test_a_small_log_that_seems_to_lie_in_a_large_one_is_another() -> None:
+    """Few kinds of judgments, many more of each: so chance would have it. Nothing changed, and as often it is said."""
+    random, items, moved = np.random.default_rng(seed(10)), np.array(["a", "b", "c"]), 0
+    for turn in range(60):
+        boards, logs = [], []
+        for votes in (150, 600):
+            pair = random.integers(0, 3, votes)
+            winner, loser = items[pair], items[(pair + 1) % 3]
+            flip = random.random(votes) < 0.45
+            logs.append(cc.Preferences.from_comparisons(np.where(flip, loser, winner), np.where(flip, winner, loser)))
+            boards.append(cc.rank(logs[-1]))
+        change = cc.board_changes(*boards, seed=turn)
+        assert change.shared == 0 and "but so would others; if the log grew: shared='common'" in str(change)
+        moved += min(change.table["p_max_t"].to_pylist()) < 0.05
+        grown = cc.board_changes(boards[1], cc.rank(logs[1] + logs[0].select(logs[0].queries.tolist())))
+        assert grown.shared == 0  # half as many again tell nothing either
+    assert moved <= 9  # of 60, 3 on average: fewer than 1 in 500 seeds has more
+
+
+def test_a_log_that_grew_a_little_is_known_by_its_counts() -> None:
+    random = np.random.default_rng(seed(11))
+    votes, more = (draw(random, number) for number in (2000, 60))
+    old, new = cc.rank(made(votes)), cc.rank(made(joined(votes, more)))
+    assert cc.board_changes(old, new).shared == 2000
+    assert cc.board_changes(old, cc.rank(made(draw(random, 2060)))).shared == 0
 
 
 def test_judgments_that_are_known_to_be_in_both() -> None:
@@ -119,7 +148,7 @@ def test_judgments_that_are_known_to_be_in_both() -> None:
     parts = [made(one) for one in drawn]
     old, new = (cc.rank(parts[at] + parts[at + 1], interval="sandwich") for at in (0, 1))
     known = cc.board_changes(old, new, shared=parts[1])
-    assert known.shared == 250 and "both boards hold 250 judgments of the days that they share" in str(known)
+    assert known.shared == 250 and "both boards hold 250 judgments: they are counted once" in str(known)
     ends = np.cumsum([0, 300, 250, 200])
     named = [made(one | {"cluster": np.arange(*ends[at : at + 2])}) for at, one in enumerate(drawn)]
     alone = cc.board_changes(*(cc.rank(named[at] + named[at + 1]) for at in (0, 1)))

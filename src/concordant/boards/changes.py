@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
-from scipy.special import expit
+from scipy.special import expit, i0e, log_ndtr
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.counted import recounted
@@ -44,6 +44,8 @@ Ints = NDArray[np.int64]
 SHARED = ("auto", "none", "common", "clusters")
 PARTS = ("own_votes", "new_clusters", "opponents", "new_opponents")
 """Columns of the steps by which a score moved."""
+CHANCE = 0.01
+"""How likely it may be at most that one log seems to hold all of the other by chance, to be taken for one that grew."""
 ROUNDING = 1e-13
 """Share of a variance that is left of it by rounding."""
 SAID = {"own_votes": "its own votes", "new_clusters": "new judges", "opponents": "the scores of its opponents"}
@@ -121,19 +123,19 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
     ----------
     old, new : rankings of comparisons of one query, by the same structure with a likelihood, as ``rank`` returns them.
         With clusters (one column in both) judgments of equal clusters depend on each other, on either board.
-    shared : which judgments the boards share. 'auto': all of one that the other holds, too, as often (a log that grew),
-        else none; 'common': whatever stands in both; 'clusters': none, as of two parts of one log, but clusters of the
-        same name are the same; 'none': none, and clusters of the same name are others, too. Or the judgments
-        themselves that both hold, where these are known: those of the days that two windows share.
+    shared : which judgments the boards share. 'auto': all of one that the other holds, too, as often, where chance
+        would hardly do that (a log that grew), else none; 'common': whatever stands in both; 'clusters': none, as of
+        two parts of one log, but clusters of the same name are the same; 'none': none, and clusters of the same name
+        are others, too. Or the judgments themselves that both hold, where these are known: by their ids, or those of
+        the days that two windows share.
     seed : of the draws for p_max_t.
 
     Errors: UsageError for rankings of other kinds; InputError where fewer than two items are on both.
 
     >>> import concordant as cc
     >>> old = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], count=[60, 40])
-    >>> change = cc.board_changes(cc.rank(old), cc.rank(old + old))
-    >>> change.shared, round(change.table["difference"].to_pylist()[0], 3)
-    (100, 0.0)
+    >>> [cc.board_changes(cc.rank(old), cc.rank(old + old), shared=how).shared for how in ("auto", "common")]
+    [0, 100]
 
     Source: the sandwich of Huber (1967), clustered as Liang and Zeger (1986); Westfall and Young (1993) for p_max_t.
     """
@@ -153,7 +155,9 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
     pairs = _Pair.of(*sides, known)
     both = int(pairs.both.sum())
     held = [both == len(side.prefs) for side in sides]
-    joined = known is not None or shared == "common" or (shared == "auto" and any(held))
+    grew = shared == "auto" and any(held)
+    told = grew and (all(held) or pairs.chance() < CHANCE)
+    joined = known is not None or shared == "common" or told
     matrix, freedom = pairs.covariance(joined, apart=known is None and shared == "none")
     table = _table(pairs, matrix, freedom, new.level, seed)
     return BoardChange(
@@ -161,12 +165,14 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
         both if joined else 0,
         new.level,
         tuple(
-            _notes(pairs, held, both if joined else 0, 0 if joined or shared == "clusters" else both, known is not None)
+            _notes(pairs, held, both if joined else 0, 0 if joined or shared == "clusters" else both, grew, known)
         ),
     )
 
 
-def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int, known: bool) -> list[Note]:
+def _notes(
+    pairs: _Pair, held: list[bool], joined: int, alike: int, grew: bool, known: Comparisons | None
+) -> list[Note]:
     one, other = (len(side.prefs) for side in pairs.sides)
     if joined and all(held):
         text = "both boards hold the same {joined:judgments}"
@@ -174,15 +180,24 @@ def _notes(pairs: _Pair, held: list[bool], joined: int, alike: int, known: bool)
         text = "the new board holds the {joined:judgments} of the old one and {more:,} more: they are counted once"
     elif joined and held[1]:
         text = "the old board holds the {joined:judgments} of the new one, too: they are counted once"
-    elif joined and known:
-        text = "both boards hold {joined:judgments} of the days that they share: they are counted once"
+    elif joined and known is not None:
+        text = "both boards hold {joined:judgments}: they are counted once"
     elif joined:
-        text = "{joined:judgments} of both boards are taken for the same: they are counted once"
+        text = (
+            "{joined:judgments} of both boards, as many as look alike, are taken for the same: they are counted once; "
+            "where fewer are the same, differences are less sure"
+        )
+    elif grew and alike:
+        text = (
+            "the two boards are taken to hold different judgments: all {alike:,} of one look like some of the other, "
+            "but so would others; if the log grew: {ask}; an id of each vote tells ({id})"
+        )
     else:
         text = "the two boards are taken to hold different judgments"
-        text += ", though up to {alike:,} look alike; if those are the same votes: {ask}" if alike else ""
-    ask = Setting("shared", "common")
-    notes = [Note("shared judgments", text, joined=joined, more=other - one, alike=alike, ask=ask)]
+        if alike:
+            text += ", though up to {alike:,} look alike; if all of those are the same votes: {ask}"
+    ask, column = Setting("shared", "common"), Setting("columns", key="id")
+    notes = [Note("shared judgments", text, joined=joined, more=other - one, alike=alike, ask=ask, id=column)]
     return [*notes, *came_and_went(pairs.names, np.array(pairs.there), pairs.common & ~pairs.sure)]
 
 
@@ -323,6 +338,17 @@ class _Pair:
             (score[0] - shift[0], score[1] - shift[1]), (float(shift[0]), float(shift[1])),
             (keys[0], keys[1]), (count[0], count[1]), both, cluster,
         )  # fmt: skip
+
+    def chance(self) -> float:
+        """How likely other judgments, of each kind as many on average, would seem to be all of one board on the other.
+
+        Poisson(x) judgments of a kind are seldom as many as Poisson(y), where these are as many, and nearly always at
+        most so many where x is far below y.
+        """
+        less, more = sorted(self.count, key=lambda count: int(count.sum()))
+        x, y = (side[less > 0].astype(np.float64) for side in (less, more))
+        within = log_ndtr((y - x + 0.5) / np.sqrt(x + y))
+        return float(np.exp(np.where(x == y, np.log(i0e(2.0 * x)), within).sum()))
 
     def covariance(self, joined: bool, apart: bool) -> tuple[Floats, float]:
         """That of the differences of all items, in the common gauge, and its degrees of freedom."""

@@ -68,6 +68,10 @@ class Votes:
     """The ids of the store that the log is taken into, a table for each batch."""
     forgotten: pa.Array = field(default_factory=lambda: hashed_ids(()))
     """The hashes of ids whose votes are forgotten there."""
+    keeping: bool = False
+    """Whether the ids are kept, to tell which votes another log has, too."""
+    other: Ids | None = None
+    """Those of another log: only votes that it has, too, are read."""
     repeated: int = 0
     """Rows whose vote another row of the log has."""
     had: int = 0
@@ -75,6 +79,8 @@ class Votes:
     left_out: int = 0
     """Votes that are forgotten."""
     column: str = ""
+    seen: Ids | None = None
+    """The ids, where they are kept."""
     new: Ids | None = field(default=None)
     """Of the store that the log is taken into: the votes that were not there."""
     judged: Comparisons | None = None
@@ -97,6 +103,10 @@ class Votes:
             )
         self.repeated = int(rows.sum(dtype=np.int64)) - len(first)
         kept = first
+        if self.keeping:
+            self.seen = _hashed(ids, columns, first, as_json)
+        if self.other is not None:
+            kept = self._common(self.other, ids, columns, first, name, as_json)
         if self.known is not None:
             kept = self._unknown(self.known, ids, columns, first, name, as_json)
         taken = {role: flat(labelled(values)).take(pa.array(kept)) for role, values in columns.items()}
@@ -123,6 +133,19 @@ class Votes:
         self.had, self.left_out = int((there & ~gone).sum()), int(gone.sum())
         self.new = signs.only(~there & ~gone)
         return np.asarray(first[~there & ~gone])
+
+    def _common(self, other: Ids, ids: Any, columns: Columns, first: Ints, name: str, as_json: bool) -> Ints:
+        """Return the places of the votes that another log has, too. Errors (InputError): there they say otherwise."""
+        signs = _hashed(ids, columns, first, as_json)
+        at, theirs = places(pa.table({"id": other.id}), signs.id)
+        differ = signs.content[at] != other.content[theirs]
+        if number := int(differ.sum()):
+            labels = [ids[int(place)].as_py() for place in first[at[differ]][:3]]
+            raise InputError(
+                f"{name}: {counted(number, 'votes')} of both logs by {self.column!r} with another content in the "
+                f"other one (such as {few(labels)}); an id is that of one vote"
+            )
+        return np.asarray(first[np.sort(at)])
 
     def settle(self, checked: Checked) -> dict[str, Any]:
         """Return the columns of the judgments; keep what each vote was, whose places are their times.

@@ -29,6 +29,7 @@ from concordant.io.log.formats import locate
 from concordant.io.read import read_log
 from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
+from concordant.io.votes import Votes
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.values import texts
 from concordant.preferences.windows import Window, untimed
@@ -142,6 +143,8 @@ def _logs(options: CompareOptions) -> tuple[Board, Board]:
 
 def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
     """What both boards hold: of the last days up to two days, what lies in both; else what is asked for."""
+    if options.shared in ("auto", "common") and options.id is not None and options.new is not None:
+        return _of_ids(options, str(options.new)) or options.shared
     if options.shared != "auto":
         return options.shared
     if options.by is not None:
@@ -156,6 +159,19 @@ def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
         return "auto"
     first, last = max(first for first, _ in spans), min(last for _, last in spans)
     return _of_days(options, first, last) if first <= last else "clusters"
+
+
+def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
+    """The judgments of two logs that have equal ids, or that there are none; None where one of the logs is a store."""
+    if any(is_store(Path(name)) for name in (options.log, new)):
+        return None
+    votes = Votes(keeping=True)
+    with recording():  # both logs were read, and are told of, as they are ranked
+        read_log(options.log, **asked_of(options), votes=votes, window=Window(**options.window()))
+        asked = asked_of(options)
+        both = read_log(new, **asked, votes=Votes(other=votes.seen), window=Window(**options.window())).preferences
+    both = untimed(both)
+    return both if isinstance(both, Comparisons) and len(both) else "clusters"
 
 
 def _of_days(options: CompareOptions, first: str, last: str) -> str | Comparisons:
