@@ -136,6 +136,41 @@ def _fitted_to_what_is_left(labelled: bool) -> tuple[np.ndarray, float]:
     return ranker.coef_, 1 - ranker.score(features.take(held), votes.select(gone))
 
 
+@pytest.mark.parametrize("more", [[], ["-r", "linear"], ["-r", "hist-gradient-boosting"], ["--target", "pairwise"]])
+def test_one_query_has_no_standard_error(more: list[str], concordant: Command, folder: Path) -> None:
+    lines = (folder / "other.txt").read_text().splitlines()
+    (folder / "one.txt").write_text("".join(f"{line}\n" for line in lines if " qid:25 " in line))
+    status, out, err = concordant("fit", "train.txt", "-m", "model", *more, "--validate", "one.txt")
+    assert status == 0 and "on what was held out: one.txt, 1 query" in err, err
+    kept = cc.load_model("model").status_["validation"]
+    features, labels = cc.read_judged("one.txt")
+    scores = cc.load_model("model").predict(features)
+    if "pairwise" in more:  # a share of the most that can be lost
+        lost = cc.pairwise_loss(scores, labels) / cc.pairwise_loss(-labels, labels)
+        assert kept["name"] == "normalised pairwise-loss" and kept["mean"] == pytest.approx(lost[0])
+    else:
+        assert kept["mean"] == pytest.approx(cc.ndcg(scores, labels, at=10)[0])
+    assert kept["standard_error"] is None
+    assert (row := rows(out)[0]).get("standard_error", "") == "" and row
+
+
+def test_values_that_are_missing_are_told_where_nothing_is_named(concordant: Command, folder: Path) -> None:
+    """The linear scorer that is taken has them at the mean of their feature, and says so."""
+    draw = np.random.default_rng(12)
+    lines = []
+    for q in range(20):
+        for _ in range(8):
+            X = draw.normal(size=2)
+            second = "NULL" if draw.random() < 0.3 else str(X[1])
+            lines.append(f"{np.digitize(X[0], [-1, 0, 1])} qid:{q + 1} 1:{X[0]} 2:{second}")
+    (folder / "gaps.txt").write_text("\n".join(lines) + "\n")
+    status, _, err = concordant("fit", "gaps.txt", "-m", "model")
+    number = sum("NULL" in line for line in lines)
+    assert status == 0 and f"{number} of 320 values of features are missing: the linear scorer has each at the" in err
+    assert cc.load_model("model").missing == "mean"
+    assert "values of features" not in concordant("fit", "train.txt", "-m", "other")[2]
+
+
 def test_votes_can_be_judged_by_grades(concordant: Command, folder: Path) -> None:
     rewritten = (folder / "items.csv").read_text().replace("age,price,noise", "1,2,3")
     (folder / "items.csv").write_text(rewritten)

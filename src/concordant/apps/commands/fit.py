@@ -38,7 +38,7 @@ from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.commands.validating import HeldOut, known_queries, share_apart, validated
 from concordant.apps.models.directory import check_target
 from concordant.apps.models.saving import load_model, save_model
-from concordant.errors import ConcordantError, InputError, UsageError, counted, did_you_mean
+from concordant.errors import ConcordantError, InputError, Setting, UsageError, counted, did_you_mean
 from concordant.io.engines.counting import with_columns
 from concordant.io.log.formats import locate
 from concordant.io.read import read_log
@@ -137,6 +137,15 @@ def _best(features: Features, labels: Any, options: FitOptions) -> Any:
     gaps = bool(np.isnan(features.X.data if sparse else features.X).any())
     tried = family(options.target, options.seed, missing=options.missing, gaps=gaps, sparse=sparse, **shared)
     found = best_of(tried, features, labels, seed=options.seed)
+    if gaps and options.missing is None and found.missing_ == "mean":
+        text = (
+            "{number:,} of {of:,} values of features are missing: the linear scorer has each at the mean of its "
+            "feature ({ask} names another way)"
+        )
+        values = features.X.data if sparse else features.X
+        number, of = int(np.isnan(values).sum()), int(np.prod(features.X.shape))
+        note = Note("filled at the mean", text, number=number, of=of, ask=Setting("missing"))
+        found.status_["notes"] = [*found.status_["notes"], note]
     if not sparse and not any("trees" in name for name in tried):
         told = "boosted trees were not tried: no package for them is installed (pip install 'concordant[boosted]')"
         found.status_["notes"] = [*found.status_["notes"], Note("no trees", told)]

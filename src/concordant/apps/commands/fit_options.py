@@ -143,7 +143,9 @@ class FitOptions(ChosenFeatures, ClusteredLog, ClickOptions):
     log_features: bool = flag("Take sign(x)·log(1 + |x|) of every feature.")
     standardise: bool = option(None, "Standardise the features.", "--standardise/--as-given", default=True)
     missing: Literal["raise", "mean", "median", "zero", "keep"] | None = option(
-        None, "What a missing feature becomes.", show_default="keep for regressors that know them, else raise"
+        None,
+        "What a missing feature becomes.",
+        show_default="keep for regressors that know them, else raise; where several scorers of labels are tried, mean",
     )
     stream: bool | None = option(
         None,

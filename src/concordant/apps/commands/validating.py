@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, UsageError, counted
 from concordant.learning.features.matrix import Features
 from concordant.learning.rankers.boosted import BoostedRanker
 from concordant.learning.rankers.estimator import agreement, agreement_with_labels
@@ -60,19 +60,23 @@ class HeldOut:
         return 1.0 - agreement(self.training, scores, self.target)
 
     def row(self, ranker: Any) -> dict[str, Any]:
-        """Return the target of a fitted ranker with its standard error, as ``concordant evaluate`` has it."""
+        """Return the target of a fitted ranker with its standard error, as ``concordant evaluate`` has it.
+
+        Of one query there is no standard error. Of labels the pairwise loss is a share of the most that can be lost.
+        """
         scores = ranker.predict(self.training.features)[self.training.row]
         lists, training = self.target.of_lists, self.training
         name = str(self.target) if lists else "pairwise-loss"
         if training.labelled:
             value = agreement_with_labels(scores, training.labels, training.groups.owner, self.target)
             found = summarise(value if lists else 1.0 - value)
-            row = {"mean": found.mean, "standard_error": found.standard_error, "queries": found.queries}
+            name = name if lists else "normalised pairwise-loss"
+            mean, error, of = found.mean, found.standard_error, {"queries": found.queries}
         else:
             lost = estimate(self.target, training.prefs, scores)
-            row = {"mean": 1.0 - lost.mean if lists else lost.mean, "standard_error": lost.error}
-            row["judgments"] = len(training.prefs)
-        return {"name": name, **row}
+            mean, error = 1.0 - lost.mean if lists else lost.mean, lost.error
+            of = {"judgments": len(training.prefs)}
+        return {"name": name, "mean": mean, "standard_error": error if np.isfinite(error) else None, **of}
 
     def curves(self, ranker: Any) -> dict[str, list[float]]:
         """Return losses after 0, 1, 2, … trees, by what they are losses of; nothing of other rankers."""
@@ -132,8 +136,9 @@ def known_queries(judged: Any, features: Features, held: Any, held_features: Fea
 def validated(ranker: Any, held: HeldOut) -> tuple[pa.Table, pa.Table, str]:
     """Judge a fitted ranker, keep that in its status; return a table, the rows of it for a terminal, and a sentence."""
     row, curves = held.row(ranker), held.curves(ranker)
-    count = f"{row['queries']:,} queries" if "queries" in row else f"{row['judgments']:,} judgments"
-    said = f"{row['name']} {row['mean']:.4f} ± {row['standard_error']:.4f} on what was held out: {held.what}, {count}"
+    count = next(counted(row[unit], unit) for unit in ("queries", "judgments") if unit in row)
+    error = "" if row["standard_error"] is None else f" ± {row['standard_error']:.4f}"
+    said = f"{row['name']} {row['mean']:.4f}{error} on what was held out: {held.what}, {count}"
     ranker.status_["validation"] = {"held_out": held.what, **row, "curves": curves, "said": said}
     if not curves:
         table = pa.Table.from_pylist([row])
