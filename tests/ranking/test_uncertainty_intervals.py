@@ -509,3 +509,18 @@ def test_an_item_without_residuals_leaves_the_others_their_intervals() -> None:
         assert found[item][1] - found[item][0] == pytest.approx(high - low, rel=0.25)
     assert np.isfinite(found["w"]).all()
     assert found["y"] == (-np.inf, np.inf)
+
+
+def test_few_weighted_judgments_are_told() -> None:
+    """Weights w are worth (Σw)²/Σw² judgments: a hundred to one is worth one, ten of them ten."""
+    few = "of 2 items the wins or the losses, as they are weighted, are worth fewer than ten"
+    two = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], weight=[100.0, 1.0])
+    assert few in " ".join(cc.rank(two).notes)
+    for wins, told in ((9, True), (11, False)):
+        weight = np.repeat([100.0, 2.0, 3.0], [wins, 12, 12])
+        winner = np.repeat(["a", "b", "b"], [wins, 12, 12])
+        loser = np.repeat(["b", "a", "a"], [wins, 12, 12])
+        said = " ".join(cc.rank(cc.Preferences.from_comparisons(winner, loser, weight=weight)).notes)
+        assert (few in said) == told
+    clustered = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], weight=[100.0, 1.0], cluster=["x", "y"])
+    assert "as they are weighted" not in " ".join(cc.rank(clustered).notes)  # by the t law

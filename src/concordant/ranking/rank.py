@@ -36,6 +36,7 @@ from concordant.ranking.rank_intervals import AT_ONCE, among_others, anywhere, d
 from concordant.ranking.residuals import standardised
 from concordant.ranking.scores import Scores
 from concordant.ranking.shown import Shown
+from concordant.ranking.standard_errors import few_weighted
 from concordant.ranking.structures import Structure
 from concordant.ranking.structures import structure as find_structure
 from concordant.ranking.unchanged import Earlier, Kept, metadata, query_signs, refuse_whole, settings
@@ -572,9 +573,11 @@ FEW = 30
 
 
 def _population(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Note, ...]:
-    """Say for which new judgments clustered intervals hold, and by which law where clusters are few."""
-    if not prefs.cluster_ways or not any(part.interval == "sandwich" for part in parts):
+    """Say for which new judgments clustered intervals hold, and by which law where clusters are few; or weights."""
+    if not any(part.interval == "sandwich" for part in parts):
         return ()
+    if not prefs.cluster_ways:
+        return few_weighted(prefs)
     names = prefs.cluster_columns or ("cluster",)
     numbers = [len(np.unique(codes)) for codes in prefs.cluster_codes]  # every label is used
     which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(names, numbers, strict=True))

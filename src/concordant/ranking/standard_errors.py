@@ -19,7 +19,7 @@ from concordant.errors import Setting, UsageError, did_you_mean
 from concordant.preferences.connectivity import Connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
-from concordant.preferences.preferences import Lists, Preferences
+from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.covariance import SILENT, Meat, Units, far_units, stacks, t_quantile
 from concordant.ranking.curvature import Curvature
@@ -32,6 +32,8 @@ METHODS = ("hessian", "sandwich")
 SMALL = 400
 """Graphs with at most so many parameters are inverted in stacks; larger ones one by one."""
 
+ENOUGH = 10.0
+"""Wins and losses of an item from which on limits by the spread of judgments hold about as often as they say."""
 KEPT = 1 << 23
 """Numbers of covariances that are kept for who asks for them next."""
 
@@ -152,6 +154,30 @@ def score_intervals(
         freedom=freedom,
         covariances=kept if usual else None,
     )
+
+
+def few_weighted(prefs: Preferences) -> tuple[Note, ...]:
+    """Say of how many items the wins or the losses, weighted, are too few for limits by their spread.
+
+    Weights w are worth (Σ w)²/Σ w² judgments. Source: Kish (1965), Survey Sampling.
+    """
+    if not isinstance(prefs, Comparisons) or prefs.weight is None or prefs.clusters is not None:
+        return ()
+    both = np.ones(len(prefs.count), bool) if prefs.tie is None else ~prefs.tie
+    nodes = prefs.query.astype(np.int64) * len(prefs.items) + np.stack([prefs.winner, prefs.loser])
+    _, place = np.unique(nodes, return_inverse=True)
+    place = place.reshape(nodes.shape)
+    weight, count = prefs.weight[both], prefs.count[both].astype(np.float64)
+    sides = []
+    for side in place:
+        total, squares = (np.bincount(side[both], count * weight**p, place.max() + 1) for p in (1, 2))
+        sides.append(np.divide(total**2, squares, out=np.zeros(len(squares)), where=squares > 0))
+    number = int((np.minimum(*sides) < ENOUGH).sum())
+    text = (
+        "of {few:items} the wins or the losses, as they are weighted, are worth fewer than {enough}: limits by how "
+        "judgments spread are too narrow for so few"
+    )
+    return (Note("few weighted", text, few=number, enough="ten"),) if number else ()
 
 
 def infinite_ends(gauge: Gauge, connectivity: Connectivity) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
