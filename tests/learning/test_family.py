@@ -77,12 +77,21 @@ def test_of_few_queries_the_first_is_taken(labelled):
 
 
 def test_one_that_cannot_learn_from_a_part_is_not_taken(labelled):
-    """A single query has two labels: where it is held out pairs have nothing to learn from, gains do."""
+    """A single query has two labels: where it is held out pairs have nothing to learn from, gains of all rows do."""
     features, label = labelled
-    flat = np.where(np.asarray(features.query) == 5, label, 1.0)
-    best = best_of({"pairs": cc.ListRanker("ndcg-pairwise"), "gains": cc.ListRanker()}, features, flat)
+    query = np.asarray(features.query)
+    flat = np.where(query == 5, label, query % 3)
+    gains = cc.ListRanker(intercept="one")
+    best = best_of({"pairs": cc.ListRanker("ndcg-pairwise"), "gains": gains}, features, flat)
     assert [row["chosen"] for row in best.status_["family"]] == [False, True]
     assert best.status_["family"][0]["mean"] is None and np.isfinite(best.predict(features.X)).all()
+
+
+@pytest.mark.parametrize("ranker", [cc.ListRanker(), cc.ListRanker("ranknet"), cc.BoostedRanker()])
+def test_labels_that_are_equal_in_every_query_teach_nothing(labelled, ranker):
+    features, _ = labelled
+    with pytest.raises(cc.InputError, match=r"no query has two items of different label: .* nothing to learn from"):
+        ranker.fit(features, np.asarray(features.query) % 3)
 
 
 def test_of_a_sparse_matrix_the_best_linear_scorer_is_taken(labelled):

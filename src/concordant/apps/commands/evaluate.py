@@ -29,6 +29,7 @@ from concordant.losses.metrics.judged_lists import Floats
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
+from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.cross_validation import cross_validate
 from concordant.ranking.cumulative import THRESHOLD, Cuts
@@ -119,7 +120,7 @@ def evaluate(options: EvaluateOptions) -> None:
             lists = match(valued, judged, options.unmatched)
         each, costs = list(judges), of_metrics(judges)
         values = {name: _values(judges[name], lists) for name in steps("metrics", each, costs=costs, single=True)}
-    options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
+    options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else []), *_tied(lists)])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
@@ -140,6 +141,18 @@ def evaluate(options: EvaluateOptions) -> None:
     for name, found in values.items():
         if missing := int(np.isnan(found).sum()):
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
+
+
+def _tied(lists: Matched) -> list[Note]:
+    """Say of how many queries every score is the same, though labels are not."""
+    rows = len(lists.score)
+    code = np.zeros(rows, np.int64) if lists.query is None else Labels.encode(lists.query)[1].astype(np.int64)
+    each = Ragged.runs(np.sort(code))
+    order = np.argsort(code, kind="stable")
+    alike = [each.most(values[order]) == each.least(values[order]) for values in (lists.score, lists.label)]
+    tied = int((alike[0] & ~alike[1]).sum())
+    text = "in {tied:,} of {of:,} queries all scores are equal: metrics of places then go by the order of the rows"
+    return [Note("scores alike", text, tied=tied, of=len(each))] if tied else []
 
 
 def _read(source: str, columns: dict[str, str | None]) -> Valued:

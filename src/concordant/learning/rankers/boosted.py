@@ -115,8 +115,7 @@ class HeldOut:
         """Return what is charged by it; trees are grown on all nodes. Errors (InputError): it judges nothing."""
         held = self.training
         judge, weight = judge_of(held, asked)
-        same = held.labelled and not (held.groups.most(held.labels) > held.groups.least(held.labels)).any()
-        if same or not weight > 0 or np.isnan(judge.loss(np.zeros(len(self.Z)))):
+        if held.flat or not weight > 0 or np.isnan(judge.loss(np.zeros(len(self.Z)))):
             raise InputError("eval_set: none of its queries has anything that tells scores apart")
         return Part(start, None, self.Z, held.groups, judge.loss, weight)
 
@@ -349,6 +348,8 @@ class BoostedRanker(LinearRanker):
         return found if self.monotone is None else {**found, "monotone_constraints": list(self.monotone)}
 
     def _learn(self, training: Training, columns: Any) -> None:
+        if training.flat:
+            raise InputError("no query has two items of different label: trees have nothing to learn from")
         Z = columns.matrix[training.row]
         held = self._held_out(training, columns)
         places = tuple(sorted({*getattr(columns.normaliser, "places", ()), *training.features.categories}))

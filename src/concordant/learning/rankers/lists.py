@@ -120,6 +120,9 @@ class ListRanker(RegressionRanker):
     def _learn(self, training: Training, columns: Columns) -> None:
         if not training.labelled:
             raise InputError("ListRanker learns from relevance labels; for preferences use AggregationRanker")
+        one = (training.labels == training.labels[0]).all()
+        if training.flat and (self.loss != "gain-regression" or self.intercept == "query" or one):
+            raise InputError(f"no query has two items of different label: {self.loss} has nothing to learn from")
         target, notes = self._aim(training)
         facts = (
             self._regress(training, columns, target, self.gain, self.normalise, self.at)
@@ -155,8 +158,6 @@ class ListRanker(RegressionRanker):
         if phi not in member.phis:
             raise UsageError(f"{self.loss} has no φ {phi!r}; allowed: {', '.join(member.phis)}")
         size = training.groups.sizes
-        if (training.labels == training.groups.spread(training.labels[training.groups.first])).all():
-            raise InputError(f"no query has two items of different label: {self.loss} has nothing to learn from")
         if member.reads == "judgments" and float((size * (size - 1.0)).sum()) > 2 * PAIRS:
             fit = fit_graded(
                 Z,

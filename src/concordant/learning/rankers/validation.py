@@ -66,6 +66,11 @@ class Training(Grouped):
         return not isinstance(self.judged, Preferences)
 
     @property
+    def flat(self) -> bool:
+        """Whether no query has two items of different label."""
+        return self.labelled and not (self.groups.most(self.labels) > self.groups.least(self.labels)).any()
+
+    @property
     def prefs(self) -> Preferences:
         """The preferences. Errors: InputError where there are labels."""
         if not isinstance(self.judged, Preferences):
