@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,8 +73,9 @@ def _by_query(found: Audit) -> Audit:
             keys.append(np.array([names[name] for name in table["surrogate"].to_pylist()]))
         return table.take(pa.array(np.lexsort(keys))).combine_chunks()
 
-    tables = ("queries", "surrogates", "orders", "settling", "ask", "edges")
-    return found.__class__(**{**vars(found), **{name: ordered(getattr(found, name)) for name in tables}})
+    names_of = ("queries", "surrogates", "orders", "settling", "ask", "edges")
+    tables: dict[str, Any] = {name: ordered(getattr(found, name)) for name in names_of}
+    return replace(found, **tables)
 
 
 @dataclass(frozen=True)
