@@ -67,7 +67,7 @@ def judges(options: JudgesOptions) -> None:
 # -- who judged --------------------------------------------------------------------------------------------------------
 def _measure(options: JudgesOptions) -> None:
     log, told = options.log, []
-    asked = asked_of(options, covariates=options.covariates)
+    asked = asked_of(options, covariates=options.covariates, pool=False)  # votes agree on a pair of one query
     if is_store(Path(log)):
         judge, lengths = options.judge, None
         if options.length is not None or options.covariates:
@@ -95,7 +95,8 @@ def _measure(options: JudgesOptions) -> None:
         text = "length: that of {first!r} less that of {second!r}, as a share of both"
         told.append(Note("length", text, first=lengths[0], second=lengths[1]))
     with Progress(options.quiet, "measuring the judges", known=prefs):
-        found = measured(prefs, judge, level=options.level, replicates=options.replicates, seed=options.seed)
+        asked = {name: getattr(options, name) for name in ("pool", "level", "replicates", "seed")}
+        found = measured(prefs, judge, **asked)
     table = found.to_arrow()
     _show(options, table, found.lines(), [*_told(options, reading, lengths or ()), *told, *found.notes], "judges")
     if options.ranking is not None:
