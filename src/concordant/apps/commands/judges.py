@@ -27,11 +27,12 @@ from concordant.boards.prediction_powered import PredictionPowered, prediction_p
 from concordant.errors import CannotRank, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
-from concordant.io.noted import JUDGES, PROMPTS, UNUSED
+from concordant.io.noted import JUDGES, PROMPTS
 from concordant.io.read import PLAYED, layout_of, read_log, usual_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import UNUSED
 
 IDS = ("id", "num", "comparison_id", "battle_id", "pair_id", "conversation_id", "question_id", "uid", "uuid", "index")
 """Columns that may name each comparison."""
