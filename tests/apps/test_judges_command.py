@@ -66,6 +66,47 @@ def test_judges_without_an_option(votes, tmp_path, capsys):
     assert sum(int(row["count"]) for row in each) == 30 * 8 * 4 and {"same", "others", "weight"} <= {*each[0]}
 
 
+def test_pooled_or_not_votes_agree_on_a_pair_of_one_prompt(tmp_path, capsys):
+    """α, its interval and agreement beside what plain Python counts over units of prompt and pair."""
+    random, rows = np.random.default_rng(seed(3)), []
+    for prompt in range(40):
+        left, right = random.choice(4, 2, replace=False)
+        rows += [
+            (f"p{prompt}", f"j{judge}", ITEMS[left], ITEMS[right], random.choice(["model_a", "model_b", "tie"]))
+            for judge in range(3)
+        ]
+    log = write(tmp_path / "v.csv", ("prompt", "judge", "model_a", "model_b", "winner"), rows)
+    units, same = {}, {f"j{judge}": [] for judge in range(3)}
+    for prompt, judge, left, right, won in rows:
+        name = {"model_a": left, "model_b": right, "tie": "tie"}[won]
+        units.setdefault((prompt, *sorted((left, right))), []).append((judge, name))
+    disagree, sides, of = 0.0, {"first": 0, "second": 0, "tie": 0}, 0
+    for (_, low, _), unit in units.items():
+        for judge, name in unit:
+            others = [other for who, other in unit if who != judge]
+            same[judge].append(sum(other == name for other in others) / len(others))
+            disagree += 2 * sum(other != name for other in others) / len(others)
+            for side in ("tie",) * 2 if name == "tie" else ("first", "second") if name == low else ("second", "first"):
+                sides[side] += 1
+            of += 2
+    expected = sum(number * (of - number) for number in sides.values()) / (of - 1)
+    alpha = 1 - disagree / expected
+    found = []
+    for asked in ([], ["--pool"], ["--no-pool"]):
+        status, out, err = call(capsys, "judges", log, "--judge", "judge", *asked)
+        assert status == 0 and "same pair where 'prompt' is the same, too" in err and "40 queries" in err
+        found.append(next(line for line in err.splitlines() if "Krippendorff" in line))
+        assert f"α = {alpha:.2f} (" in found[-1]
+        table_ = {row["judge"]: float(row["agreement"]) for row in table(out)}
+        assert table_ == pytest.approx({judge: np.mean(shares) for judge, shares in same.items()})
+        one = "the judges are measured by one scale over all" in err
+        assert one == (asked != ["--no-pool"]) and ("(--no-pool: one for each)" in err) == (not asked)
+    assert len({*found}) == 1
+    for asked, number in ((["--pool"], 4), (["--no-pool"], 80), ([], 4)):
+        assert call(capsys, "judges", log, *asked, "--ranking", str(tmp_path / "r.csv"))[0] == 0
+        assert len(table((tmp_path / "r.csv").read_text())) == number
+
+
 def test_what_is_refused(votes, tmp_path, capsys):
     plain = write(tmp_path / "plain.csv", ("winner", "loser"), [("a", "b"), ("b", "a")])
     two = write(tmp_path / "two.csv", ("winner", "loser", "worker", "rater"), [("a", "b", 1, 2), ("b", "a", 2, 1)])

@@ -12,6 +12,7 @@ from scipy.special import expit, log_expit
 
 import concordant as cc
 from concordant.boards import judges as module
+from concordant.boards.agreement import Said
 from concordant.boards.judges import with_length
 from seeds import seed
 
@@ -48,6 +49,20 @@ def said(row):
     return (query, *sorted((winner, loser))), "tie" if tie else winner
 
 
+def krippendorff(rows):
+    """α by its definition: values are names of sides, each pair of a query entered in both orders."""
+    units: dict[object, list[str]] = {}
+    for row in rows:
+        (query, low, high), vote = said(row)
+        for turn in (0, 1):
+            side = "tie" if vote == "tie" else str((vote == low) ^ turn)
+            units.setdefault((query, low, high, turn), []).append(side)
+    units = {unit: votes for unit, votes in units.items() if len(votes) > 1}
+    values = [vote for votes in units.values() for vote in votes]
+    observed = sum(sum(a != b for a, b in permutations(votes, 2)) / (len(votes) - 1) for votes in units.values())
+    return 1 - observed / (sum(a != b for a, b in permutations(values, 2)) / (len(values) - 1))
+
+
 def test_agreement_is_that_of_pairs_of_votes():
     prefs, rows = small(seed(0))
     found = cc.judges(prefs, replicates=200)
@@ -58,21 +73,27 @@ def test_agreement_is_that_of_pairs_of_votes():
             same[row[3]].append(np.mean([one == said(row)[1] for one in others]))
     assert found.agreement == pytest.approx([np.mean(same[judge]) for judge in "uvwx"])
     assert found.shared.tolist() == [len(same[judge]) for judge in "uvwx"]
-    # α by its definition: values are names of sides, each pair entered in both orders
-    units: dict[object, list[str]] = {}
-    for row in rows:
-        (query, low, high), vote = said(row)
-        for turn in (0, 1):
-            side = "tie" if vote == "tie" else str((vote == low) ^ turn)
-            units.setdefault((query, low, high, turn), []).append(side)
-    units = {unit: votes for unit, votes in units.items() if len(votes) > 1}
-    values = [vote for votes in units.values() for vote in votes]
-    observed = sum(sum(a != b for a, b in permutations(votes, 2)) / (len(votes) - 1) for votes in units.values())
-    expected = sum(a != b for a, b in permutations(values, 2)) / (len(values) - 1)
-    assert found.alpha[0] == pytest.approx(1 - observed / expected)
+    assert found.alpha[0] == pytest.approx(krippendorff(rows))
     assert found.alpha[1] < found.alpha[0] < found.alpha[2]
     table = found.votes_table()
     assert sum(table["count"].to_pylist()) == len(rows) and set(table.column_names) >= {"query", "same", "others"}
+
+
+def test_one_scale_or_many_have_the_same_agreement():
+    """``pool`` is about the scale: agreement looks at a query at a time, and at all votes on a pair once pooled."""
+    prefs, rows = small(seed(0))
+    apart, one, usual = (cc.judges(prefs, pool=pool, replicates=200) for pool in (False, True, None))
+    for found in (apart, one):
+        assert found.alpha == usual.alpha and found.alpha[0] == pytest.approx(krippendorff(rows))
+        assert found.agreement.tolist() == usual.agreement.tolist() and found.shared.tolist() == usual.shared.tolist()
+    assert one.by_coin.tolist() == usual.by_coin.tolist() != apart.by_coin.tolist()
+    assert len(one.ranking().queries) == len(usual.ranking().queries) == 1 and len(apart.ranking().queries) == 4
+    assert [found.notes[0].code == "one scale" for found in (apart, one, usual)] == [False, True, True]
+    pooled = cc.judges(prefs.pool(), replicates=200)
+    assert pooled.alpha[0] == pytest.approx(krippendorff([(won, lost, 0, j, tie) for won, lost, _, j, tie in rows]))
+    assert pooled.alpha[0] != pytest.approx(one.alpha[0]) and pooled.by_coin.tolist() == one.by_coin.tolist()
+    with pytest.raises(cc.UsageError, match="pool must be True, False or None"):
+        cc.judges(prefs, pool="yes")
 
 
 def test_alpha_is_that_of_a_peer():
@@ -103,7 +124,7 @@ def test_alpha_interval_holds():
         better = random.integers(2, size=pairs)[:, None]
         votes = np.where(random.random((pairs, 3)) < 0.7, better, random.integers(3, size=(pairs, 3)))
         table = (votes[:, :, None] == np.arange(3)).sum(1).astype(np.float64)
-        return module._Said(np.zeros(0), np.zeros(0), np.zeros(0), table)
+        return Said(np.zeros(0), np.zeros(0), np.zeros(0), table)
 
     truth = draw(100_000).alpha(0.95, 1, 0)[0]
     held = [low <= truth <= high for _, low, high in (draw(80).alpha(0.9, 300, at) for at in range(600))]

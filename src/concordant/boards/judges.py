@@ -14,12 +14,11 @@ is drawn to the others. Votes weigh as the reliability of who cast them, not bel
 size in each vote weights like these lose least, and none above 1 keeps the scores those of typical judges. Scores and
 weights are found in turn. The scores of the others than k are one Newton step from those of all.
 
-Agreement is Krippendorff's α for names (the first, the second, a tie) over votes on the same pair of the same query,
-each pair entered in both orders, so that it does not matter which item is called the first; its interval is a
-bootstrap of pairs.
+Agreement is that of votes on the same pair of the same query (``concordant.boards.agreement``), whichever queries are
+measured by one scale.
 
 Source: Chen, Bennett, Collins-Thompson and Horvitz, Pairwise ranking aggregation in a crowdsourced setting, WSDM 2013
-(one reliability for each judge); Krippendorff, Content Analysis, 2004, ch. 11.
+(one reliability for each judge).
 """
 
 from __future__ import annotations
@@ -34,11 +33,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, ndtr, ndtri
 
+from concordant.boards.agreement import Said
 from concordant.errors import CannotRank, InputError, Setting, UsageError, counted, few, whole_number
 from concordant.preferences.counted import recounted
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
+from concordant.preferences.pooling import scattered
 from concordant.preferences.preferences import Comparisons, Preferences
 from concordant.progress import stage, steps_left
 from concordant.ranking.bradley_terry import bradley_terry
@@ -104,6 +105,8 @@ class Judges:
     said_same: Floats
     """Of each distinct vote: the share of the other votes on the pair that say the same."""
     others: Ints
+    pool: bool | None = None
+    """Whether all queries have one scale; None: where items stand in many of them."""
 
     @property
     def random(self) -> list[Any]:
@@ -164,8 +167,8 @@ class Judges:
         return replace(self.prefs, weight=own if self.prefs.weight is None else own * self.prefs.weight)
 
     def ranking(self, **options: Any) -> Ranking:
-        """Rank the items by the votes ``weighed``, over all queries where items recur; ``options``: of ``rank``."""
-        return rank(on_one_scale(self.weighed()), **options)
+        """Rank the items by the votes ``weighed``, over all queries that have one scale; ``options``: of ``rank``."""
+        return rank(on_one_scale(self.weighed(), self.pool), **options)
 
     def lines(self) -> Iterator[str]:
         """Yield what a person wants to know of the judges, as sentences."""
@@ -177,7 +180,8 @@ class Judges:
             )
             yield Note("agreement", text, alpha=alpha, low=low, high=high)
         else:
-            why = "all votes on the same pair are ties" if self.shared.any() else "no two votes are on the same pair"
+            same = "the same pair of the same query" if len(self.prefs.queries) > 1 else "the same pair"
+            why = f"all votes on {same} are ties" if self.shared.any() else f"no two votes are on {same}"
             yield Note("no agreement", why + ", so agreement says nothing")
         coins = self.random
         if coins:
@@ -197,7 +201,13 @@ class Judges:
 
 
 def judges(
-    prefs: Preferences, judge: str | None = None, *, level: float = 0.95, replicates: int = 1000, seed: int = 0
+    prefs: Preferences,
+    judge: str | None = None,
+    *,
+    pool: bool | None = None,
+    level: float = 0.95,
+    replicates: int = 1000,
+    seed: int = 0,
 ) -> Judges:
     """Say of each judge how reliable it is, whether it prefers what stands first or is longer, and who agrees.
 
@@ -207,7 +217,12 @@ def judges(
     ----------
     prefs : comparisons whose clusters say who judged: ``read(…, cluster="worker")``. With ``home="left"`` what each
         prefers by position is found, with covariates what it prefers by them, such as a difference in length.
+        Votes agree, or do not, where they are on the same pair of the same query, so keep the queries (prompts) apart
+        when the log is read: ``read(…, columns={"query": "prompt"}, pool=False)``. Of preferences that are pooled all
+        votes on a pair are compared, whatever the prompt was.
     judge : the column of who judged, where there are several columns of clusters.
+    pool : whether reliability, what judges prefer and the ranking are by one scale over all queries (True) or by one
+        for each (False); None: one over all where items stand in many of them. Agreement and α do not depend on it.
     level : confidence level of the intervals.
     replicates, seed : of the bootstrap of Krippendorff's α.
 
@@ -231,9 +246,11 @@ def judges(
     names, rows, column = who_judged(prefs, judge)
     if len(names) < 2:
         raise CannotRank(f"{column!r} names {counted(len(names), 'judges')}; how reliable one is shows beside others")
-    scale = on_one_scale(prefs)
+    if not isinstance(pool, bool | None):
+        raise UsageError(f"pool must be True, False or None, not {pool!r}")
+    scale = on_one_scale(prefs, pool)
     found, units = _weigh(scale, who_judged(scale, judge)[1], len(names))
-    said = _Said.of(prefs)
+    said = Said.of(prefs)
     same, others = said.agreement()
     seen, count = others > 0, prefs.count.astype(np.float64)
     number, shared, agreed, ties = (
@@ -247,8 +264,8 @@ def judges(
         lower=low / mu, upper=high / mu, by_coin=found.coin, weight=found.weight, effects=effects,
         agreement=np.divide(agreed, shared, out=np.full(len(names), np.nan), where=shared > 0),
         shared=shared.astype(np.int64), alpha=said.alpha(level, replicates, seed), level=level,
-        ties=ties / np.maximum(number, 1.0), notes=(*_notes(prefs, scale, units, found),), prefs=prefs, rows=rows,
-        said_same=same, others=others,
+        ties=ties / np.maximum(number, 1.0), notes=(*_notes(prefs, scale, pool, units, found),), prefs=prefs,
+        rows=rows, said_same=same, others=others, pool=pool,
     )  # fmt: skip
 
 
@@ -310,16 +327,23 @@ def _recurring(prefs: Preferences) -> bool:
     return len(prefs.queries) > 1 and bool((queries > 1).sum() * 2 >= (queries > 0).sum())
 
 
-def on_one_scale(prefs: Comparisons) -> Comparisons:
-    """The votes of all queries together, where items stand in many of them."""
-    whole = prefs.pool() if _recurring(prefs) else prefs
+def on_one_scale(prefs: Comparisons, pool: bool | None = None) -> Comparisons:
+    """The votes of all queries together, where that is asked for; where it is not said, if items stand in many."""
+    if len(prefs.queries) < 2 or pool is False:
+        return prefs
+    whole = prefs.pool() if pool or _recurring(prefs) or scattered(prefs) else prefs
     return whole if isinstance(whole, Comparisons) else prefs
 
 
-def _notes(prefs: Comparisons, scale: Comparisons, units: dict[str, float], found: _Model) -> Iterator[str]:
+def _notes(
+    prefs: Comparisons, scale: Comparisons, pool: bool | None, units: dict[str, float], found: _Model
+) -> Iterator[str]:
     if scale is not prefs:
-        text = "the items stand in many of the {of_all:queries}: the judges are measured by one scale over all of them"
-        yield Note("one scale", text, of_all=len(prefs.queries))
+        why = "" if pool else "the items stand in many of the {of_all:queries}: "
+        over = "all {of_all:queries}" if pool else "all of them ({each}: one for each)"
+        text = f"{why}the judges are measured by one scale over {over}; agreement is that of votes on the same pair of "
+        each = Setting("pool", False)
+        yield Note("one scale", text + "the same query", of_all=len(prefs.queries), each=each)
     if prefs.weighted:
         yield Note("strengths", "reliability and agreement heed which side was preferred, not how strongly")
     if not found.agree:
@@ -539,59 +563,3 @@ def _posterior(votes: _Votes, start: Floats, mean: Floats, variance: Floats) -> 
     evidence = np.bincount(judge, fit, judges) - 0.5 * (prior * (value - mean) ** 2).sum(1)
     evidence += 0.5 * np.log(prior).sum() - 0.5 * np.linalg.slogdet(H)[1]
     return value, np.diagonal(np.linalg.inv(H), axis1=1, axis2=2).copy(), evidence
-
-
-# -- agreement ---------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Said:
-    """What each distinct vote says of its pair of items of its query."""
-
-    unit: Ints
-    vote: Ints
-    """0: the item of the lower code, 1: the other one, 2: a tie."""
-    count: Ints
-    table: Floats
-    """Votes of each unit for each of the three."""
-
-    @classmethod
-    def of(cls, prefs: Comparisons) -> _Said:
-        width = len(prefs.items)
-        low, high = np.minimum(prefs.winner, prefs.loser), np.maximum(prefs.winner, prefs.loser)
-        vote = (prefs.winner > prefs.loser).astype(np.int64)
-        if prefs.tie is not None:
-            vote[prefs.tie] = 2
-        keys = (prefs.query.astype(np.int64) * width + low) * width + high
-        unit = np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        number = int(unit.max(initial=-1)) + 1
-        count = prefs.count.astype(np.int64)
-        table = np.bincount(unit * 3 + vote, count.astype(np.float64), number * 3).reshape(number, 3)
-        return cls(unit, vote, count, np.asarray(table, np.float64))
-
-    def agreement(self) -> tuple[Floats, Ints]:
-        """Of each vote: the share of the others on its pair that say the same (NaN: there is none), their number."""
-        others = self.table.sum(1)[self.unit] - 1.0
-        same = self.table[self.unit, self.vote] - 1.0
-        share = np.divide(same, others, out=np.full(len(others), np.nan), where=others > 0)
-        return share, others.astype(np.int64)
-
-    def alpha(self, level: float, replicates: int, seed: int) -> tuple[float, float, float]:
-        """Krippendorff's α with an interval: a bootstrap of the pairs that have two votes or more."""
-        table = self.table[self.table.sum(1) > 1]
-        if not len(table):
-            return np.nan, np.nan, np.nan
-        m = table.sum(1)
-        parts = np.column_stack([(table * (table - 1.0)).sum(1) / (m - 1.0), m, table[:, 2]])
-        kinds, often = np.unique(parts, axis=0, return_counts=True)
-        value = float(_alpha(often @ kinds))
-        drawn = np.random.default_rng(seed).multinomial(len(table), often / len(table), size=replicates) @ kinds
-        low, high = np.quantile(_alpha(drawn), [0.5 - level / 2, 0.5 + level / 2])
-        return value, float(low), float(high)
-
-
-def _alpha(sums: Floats) -> Floats:
-    """α of sums over pairs: votes that agree (coincidences), votes, ties; each pair in both orders. Shape (…, 3)."""
-    agree, votes, ties = np.moveaxis(np.asarray(sums, np.float64), -1, 0)
-    n, one, tie = 2.0 * votes, votes - ties, 2.0 * ties
-    expected = 1.0 - (2.0 * one * (one - 1.0) + tie * (tie - 1.0)) / (n * (n - 1.0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(1.0 - (1.0 - agree / votes) / expected, np.float64)

@@ -17,6 +17,7 @@ from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
 from concordant.io.forms import Columns, Form, NothingFits, Reading, lacking, places, some
+from concordant.io.log.marks import separated
 from concordant.io.log.rows import MOST_SOUGHT, Sought
 from concordant.io.votes import with_ids
 from concordant.io.wide import WIDE, items_layout
@@ -238,6 +239,7 @@ def _present(columns: Sequence[str], column: str, role: str, name: str) -> str:
     hint = f"did you mean {shown(close[0])}? " if close else ""
     raise InputError(
         f"{name}: no column {shown(column)} (asked for as {role}); {hint}columns there: {few(columns, 40)}"
+        f"{separated(columns)}"
     )
 
 
@@ -402,9 +404,7 @@ def _side_names(roles: dict[str, str]) -> tuple[frozenset[str], frozenset[str]]:
 def _nothing_fits(
     columns: Sequence[str], name: str, kind: str | None, attempts: Mapping[str, object], roles: Mapping[str, str]
 ) -> list[str | Setting]:
-    there = f"columns there: {few(columns, 40) or 'none'}"
-    if len(columns) == 1 and (mark := next((mark for mark in ";|\t," if mark in columns[0]), "")):
-        there += f" (fields seem to be separated by {mark!r}; a .csv file has commas, a .tsv file tabs)"
+    there = f"columns there: {few(columns, 40) or 'none'}{separated(columns)}"
     if kind is not None:
         wanted = f"{name}: missing for {kind}: {'; or '.join(map(str, attempts.values()))}; {there}"
     else:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from concordant.errors import Setting, few, shown
+from concordant.errors import Setting, few
 from concordant.io.log.formats import Log
 from concordant.io.log.union import JOINED
 from concordant.io.store.days import day_of
 from concordant.preferences.layouts import ALIASES, CLUSTERS, Layout, Scale, plain
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import unused_clusters
 
-UNUSED = "unused cluster"
-"""The code of the note that speaks of such columns."""
 PUBLISHED = "as published"
 """The code of the note that says which evaluation's layout a log has."""
 READ = "files read"
@@ -79,18 +78,6 @@ def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:
     if not found:
         return []
     return [unused_clusters(log.name, found, tuple(roles[role] for role in CLUSTERS if role in roles))]
-
-
-def unused_clusters(log: str, found: Mapping[str, str], there: tuple[str, ...] = ()) -> Note:
-    """Return the note on columns (and what they look like) that are not used beside those that are ``there``."""
-    text = (
-        "{log}: {columns:the column {names} looks|the columns {names} look} like {what} and {columns:is|are} not used: "
-        "{ask} allows for judgments that depend on each other"
-    )
-    return Note(
-        UNUSED, text, log=log, columns=len(found), names=" and ".join(map(shown, found)),
-        what=" and ".join(found.values()), ask=Setting("cluster", (*there, *found)), found=tuple(found.items()),
-    )  # fmt: skip
 
 
 def read_note(log: Log, rows: int) -> list[Note]:

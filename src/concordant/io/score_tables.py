@@ -28,6 +28,7 @@ from concordant.io.engines.counting import choose, with_columns
 from concordant.io.forms import Columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.headers import sniffed
+from concordant.io.log.marks import separated
 from concordant.io.log.stream import Stream
 from concordant.io.log.tables import from_object
 from concordant.io.published import recognise as published
@@ -419,8 +420,9 @@ def _wide(
             notes.append(Note(RISING, text, names=repr(name), ask=Setting("lower_is_better", True)))
     if not chosen:
         raise InputError(
-            f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}. Rows are system, task, score, or "
-            "a column holds names and the others numbers; votes between systems are for concordant rank"
+            f"{log.name}: no column of scores; columns there: {few(log.columns, 40)}{separated(log.columns)}. Rows are "
+            "system, task, score, or a column holds names and the others numbers; votes between systems are for "
+            "concordant rank"
         )
     measures = [c for c in chosen if plain(c) in NAMES["score"]]
     if layout == "tasks-by-systems" and given.get("system") is None and wanted is None and measures:

@@ -24,7 +24,7 @@ from concordant.io.engines.counting import choose, with_columns
 from concordant.io.forms import Columns
 from concordant.io.log.formats import Log, locate
 from concordant.io.log.tables import from_object
-from concordant.io.noted import PROMPTS, UNUSED
+from concordant.io.noted import PROMPTS
 from concordant.io.read import read_log
 from concordant.io.score_tables import NAMES
 from concordant.io.store.catalogue import is_store
@@ -34,6 +34,7 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.messages import message_label
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.unused_clusters import UNUSED
 from concordant.progress import stage
 from concordant.ranking.best_orders import BestOrders, best_orders
 

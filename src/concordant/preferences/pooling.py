@@ -83,6 +83,25 @@ def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
     return (Note("queries of one judgment", text, of=len(prefs.queries), pool=Setting("pool", True)),)
 
 
+def lonely_notes(prefs: Preferences, name: str, column: str | None) -> tuple[Note, ...]:
+    """Return the note that each query is ranked by what one person rated, while the same items recur.
+
+    >>> people, films = [f"user {n}" for n in range(20) for _ in "ab"], [*"ab"] * 20
+    >>> [note.code for note in lonely_notes(Preferences.from_ratings(people, films, [1, 2] * 20), "films.csv", "user")]
+    ['ratings of one']
+    """
+    if prefs.kind != "ratings" or len(prefs.queries) < LEAST or np.median(prefs.judgments) > 1:
+        return ()
+    if len(prefs.members[1]) < 2 * len(prefs.items):  # as documents, which each query has for itself
+        return ()
+    text = (
+        "{log}: each of the {queries:,} queries{column} is ranked by itself, most by one list of ratings, while the "
+        "same {recurring:items} recur: {pool} makes one ranking of all"
+    )
+    says: dict[str, Any] = {"column": "" if column is None else f" ({column!r})", "recurring": len(prefs.items)}
+    return (Note("ratings of one", text, log=name, queries=len(prefs.queries), pool=Setting("pool", True), **says),)
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """What a log says of the items that its rankings leave out, as numbers of rankings."""

@@ -20,6 +20,7 @@ from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences, keep
 from concordant.preferences.status import Status
 from concordant.preferences.times import as_times, moment, said_time, timed
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import know, stage
 from concordant.ranking.contrasts import Gauge
 from concordant.ranking.flags import flags_of, undecided
@@ -245,7 +246,7 @@ class Paths:
                     "gradient": np.array([np.nan])},
             coefficients={name: np.array([value]) for name, (value, _) in found.items()}
             | {f"s.e. of {name}": np.array([error]) for name, (_, error) in found.items()},
-            notes=(*self.prefs.notes, *self.notes, *self._said(now)),
+            notes=(*one_cluster(self.prefs.notes, used=False), *self.notes, *self._said(now)),
         )  # fmt: skip
 
     def predict(

@@ -24,6 +24,7 @@ from concordant.preferences.pooling import scattered_notes
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.preferences.ragged import Ragged
 from concordant.preferences.status import Status
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import stage, steps
 from concordant.ranking.answers import Answers
 from concordant.ranking.contrasts import Gauge, firm, held_at
@@ -525,7 +526,10 @@ def _joined(
     p_value, contradicted, said = checked(prefs, [part.check for part in parts if part.check is not None])
     if p_value is not None:
         p_value = np.append(p_value, np.full(len(status["status"]) - len(p_value), np.nan))[turn]
-    of_lists = find_structure(name).reads == "lists"  # it puts what they leave out below what they hold
+    member, method, read = find_structure(name), fitted.wanted.method, iter(prefs.notes)
+    of_lists = member.reads == "lists"  # it puts what they leave out below what they hold
+    if method in ("bootstrap", "hessian", "none") or member.curvature is None:  # the sandwich alone takes several
+        read = one_cluster(read, used=method not in ("hessian", "none"))
     keys = list(dict.fromkeys(key for part in parts for key in part.coefficients))
     coefficients = {
         key: np.concatenate(
@@ -558,7 +562,7 @@ def _joined(
         contradicted=contradicted,
         judged=fitted,
         notes=(
-            *(note for note in prefs.notes if not (of_lists and getattr(note, "code", "") == "not ranked")),
+            *(note for note in read if not (of_lists and getattr(note, "code", "") == "not ranked")),
             *chosen,
             *scattered_notes(prefs),
             *_population(prefs, parts),

@@ -29,6 +29,7 @@ from concordant.boards.fragility import Fragility, fragility
 from concordant.errors import UsageError, counted
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.ranking.structures import structure
 
 YES = {True: "yes", False: "no", None: None}
@@ -170,7 +171,7 @@ def audit(options: AuditOptions) -> None:
         reading = read_log(log, **asked_of(options))
     if reading.rejects:
         tell([f"skipped: {reading.report()}"])
-    options.say_notes(reading.notes)
+    options.say_notes(one_cluster(reading.notes))
     prefs = reading.preferences
     with Progress(quiet, "auditing", known=prefs):
         asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}

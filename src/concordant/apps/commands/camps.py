@@ -21,13 +21,13 @@ from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import check_target
 from concordant.apps.models.saving import save_model
 from concordant.errors import UsageError, counted
-from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
 from concordant.io.store.catalogue import is_store
 from concordant.learning.annotators.camps import Camps
 from concordant.learning.annotators.camps import camps as found_in
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
+from concordant.preferences.unused_clusters import UNUSED
 
 ROWS = 15
 """Items of a ranking that a terminal shows."""

@@ -31,6 +31,7 @@ from concordant.io.score_tables import columns_of
 from concordant.io.store.catalogue import is_store
 from concordant.io.votes import Votes
 from concordant.preferences.preferences import Comparisons
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.preferences.values import texts
 from concordant.preferences.windows import Window, untimed
 from concordant.ranking.comparing import p_said
@@ -58,7 +59,8 @@ def compare_boards(options: CompareOptions) -> None:
         tell([*told, *more])
         with Progress(options.quiet, "comparing"):
             found = board_changes(old, new, shared=_shared(options, old), seed=options.seed)
-        said = [*dict.fromkeys([*remarks(old), *remarks(new)])]
+        beside = () if options.by is None else (options.by,)
+        said = [*dict.fromkeys(one_cluster([*remarks(old), *remarks(new)], beside=beside))]
     with Progress(options.quiet, "comparing"):
         names = {str(item): item for item in found.table["item"].to_pylist()}
         for name in options.fail_if_worse:

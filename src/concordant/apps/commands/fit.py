@@ -23,7 +23,6 @@ from concordant.apps.commands.reading_log import (
     gigabytes,
     is_letor,
     labelled_like,
-    one_cluster,
     read_feature_file,
     said_of_names,
 )
@@ -60,6 +59,7 @@ from concordant.losses.pair_losses import pair_loss
 from concordant.losses.surrogates import surrogate
 from concordant.preferences.counted import refuse_crossed
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import stage
 from concordant.ranking.structures import structure
 from concordant.record import add

@@ -11,7 +11,7 @@ from typing import Any
 
 from concordant.apps.commands.durations import ingesting
 from concordant.apps.commands.progress import Progress
-from concordant.apps.commands.reading_log import asked_of, one_cluster
+from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.store_options import IngestOptions
 from concordant.errors import ConcordantError, UsageError, counted, few
@@ -21,6 +21,7 @@ from concordant.io.log.formats import files_of
 from concordant.io.log.objects import is_object
 from concordant.io.noted import READ
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import stage
 from concordant.record import nothing_new
 from concordant.stages import clock

@@ -27,11 +27,12 @@ from concordant.boards.prediction_powered import PredictionPowered, prediction_p
 from concordant.errors import CannotRank, InputError, Setting, UsageError, few
 from concordant.io.engines.counting import with_columns
 from concordant.io.forms import Reading
-from concordant.io.noted import JUDGES, PROMPTS, UNUSED
+from concordant.io.noted import JUDGES, PROMPTS
 from concordant.io.read import PLAYED, layout_of, read_log, usual_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.layouts import Layout, plain
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import UNUSED
 
 IDS = ("id", "num", "comparison_id", "battle_id", "pair_id", "conversation_id", "question_id", "uid", "uuid", "index")
 """Columns that may name each comparison."""
@@ -67,7 +68,7 @@ def judges(options: JudgesOptions) -> None:
 # -- who judged --------------------------------------------------------------------------------------------------------
 def _measure(options: JudgesOptions) -> None:
     log, told = options.log, []
-    asked = asked_of(options, covariates=options.covariates)
+    asked = asked_of(options, covariates=options.covariates, pool=False)  # votes agree on a pair of one query
     if is_store(Path(log)):
         judge, lengths = options.judge, None
         if options.length is not None or options.covariates:
@@ -95,7 +96,8 @@ def _measure(options: JudgesOptions) -> None:
         text = "length: that of {first!r} less that of {second!r}, as a share of both"
         told.append(Note("length", text, first=lengths[0], second=lengths[1]))
     with Progress(options.quiet, "measuring the judges", known=prefs):
-        found = measured(prefs, judge, level=options.level, replicates=options.replicates, seed=options.seed)
+        asked = {name: getattr(options, name) for name in ("pool", "level", "replicates", "seed")}
+        found = measured(prefs, judge, **asked)
     table = found.to_arrow()
     _show(options, table, found.lines(), [*_told(options, reading, lengths or ()), *told, *found.notes], "judges")
     if options.ranking is not None:

@@ -14,7 +14,9 @@ class JudgesOptions(TableOptions, LogOptions):
     A row for each judge: reliability (1: a typical judge, 0: a coin) with its interval, the probability of voting by a
     coin, the weight that its votes deserve, how often it prefers what stands first of two equally good answers (and
     the longer one, with --length), and the share of the other votes on the same pair that say the same. How far all
-    agree is Krippendorff's alpha. --ranking writes the ranking of the votes weighted so.
+    agree is Krippendorff's alpha. Votes agree where they are on the same pair of the same prompt (query), whatever
+    --pool says: it decides whether all prompts have one scale and one ranking, as they do where items recur. --ranking
+    writes the ranking of the votes weighted so.
 
     With --model-judge FILE people and a judge model are put together (prediction-powered inference): people decided
     some comparisons, the model all. The scores are what people say, never less sure than by people alone; a row for

@@ -17,9 +17,9 @@ from concordant.apps.commands.saying import one_line
 from concordant.auditing.looking import JUDGES
 from concordant.auditing.looking import look as looked
 from concordant.errors import counted
-from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import UNUSED
 
 SHOWN = 5
 """Pairs to ask that are said; all are in the file."""

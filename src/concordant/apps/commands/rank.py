@@ -39,6 +39,7 @@ from concordant.io.log.lakes import Several
 from concordant.io.read import read_as_made, read_log
 from concordant.io.store.segments import fingerprint
 from concordant.preferences.notes import Note
+from concordant.preferences.pooling import lonely_notes
 from concordant.preferences.preferences import Lists, Preferences, left_out
 from concordant.preferences.times import discounted
 from concordant.preferences.windows import Window, untimed
@@ -203,7 +204,8 @@ def board_of(
     else:
         with Progress(quiet, "ranking", known=prefs):
             board = ranking.rank(prefs, name, start=earlier, **how)
-    return replace(board, rests=resting), told
+    alone = lonely_notes(prefs, reading.name, reading.roles.get("query")) if options.pool is None and not runs else ()
+    return replace(board, rests=resting, notes=(*board.notes, *alone)), told
 
 
 def _scores_alone(options: RankOptions, part: Any, by: str | None) -> bool:

@@ -5,7 +5,7 @@ Features are read with the columns that a model knows, into memory or from disk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from concordant.errors import UsageError, few
 from concordant.io.engines.duckdb import Settings, memory_allowed
 from concordant.io.log.formats import locate
 from concordant.io.log.headers import sniffed
-from concordant.io.noted import UNUSED, unused_clusters
 from concordant.io.store.catalogue import is_store
 from concordant.learning.features.matrix import Features
 from concordant.learning.features.reading import read_features
@@ -35,7 +34,6 @@ from concordant.learning.features.streamed import FORMATS, FeatureFile
 from concordant.memory import needs
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import plain
-from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Preferences
 
 
@@ -70,18 +68,6 @@ def check_grades(options: RankOptions | EvaluateOptions | ReportOptions, roles: 
             f"{name}: grades are read as strengths (--ties half: a preference of 3 weighs as much as three of 1, a tie "
             "is half a win each way) or as ordered outcomes with thresholds between them (--ties cumulative); say which"
         )
-
-
-def one_cluster(notes: Iterable[str], *, used: bool = True) -> Iterator[str]:
-    """Yield the notes, of one that suggests columns of clusters the first of them; none of it beside one that is there.
-
-    ``used``: whether clusters mean anything here; else nothing is suggested.
-    """
-    for note in notes:
-        if not isinstance(note, Note) or note.code != UNUSED:
-            yield note
-        elif used and len(note.numbers["ask"].value) == len(found := note.numbers["found"]):
-            yield unused_clusters(note.numbers["log"], dict(found[:1]))
 
 
 LABELS = frozenset({"label", "labels", "relevance", "rel", "grade", "rating", "score", "target", "clicked"})

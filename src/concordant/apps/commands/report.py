@@ -30,6 +30,7 @@ from concordant.apps.report.report import report as make_report
 from concordant.io.log.formats import ENDINGS
 from concordant.io.read import read_log
 from concordant.preferences.preferences import Preferences
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import stage
 from concordant.ranking.structures import structure
 
@@ -91,7 +92,7 @@ def report(options: ReportOptions) -> None:
             text = made.html.encode()
             put_file(output, lambda temporary: Path(temporary).write_bytes(text))
     tell(told)
-    options.say_notes((*prefs.notes, *made.data["left_out"]))
+    options.say_notes((*one_cluster(prefs.notes), *made.data["left_out"]))
     options.say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
 
 

@@ -16,10 +16,10 @@ from concordant.apps.commands.saying import one_line
 from concordant.apps.commands.tree_options import TreeOptions
 from concordant.apps.report.tree_picture import tree_picture
 from concordant.errors import Setting, UsageError, counted
-from concordant.io.noted import UNUSED
 from concordant.io.read import read_log
 from concordant.io.store.catalogue import is_store
 from concordant.preferences.notes import Note
+from concordant.preferences.unused_clusters import UNUSED
 from concordant.ranking.trees import ranking_tree
 
 

@@ -24,8 +24,8 @@ from concordant.io.engines.memory import arrow_table
 from concordant.io.forms import LACKING
 from concordant.io.log.formats import ENDINGS, Log, locate
 from concordant.io.log.headers import sniffed
+from concordant.io.log.marks import MARKS, mark_of
 from concordant.io.log.tables import from_object
-from concordant.io.noted import UNUSED
 from concordant.io.published.published import SCORES, Published
 from concordant.io.published.recognise import found_in, of_folder, recognised
 from concordant.io.read import layout_of, read_log
@@ -35,6 +35,7 @@ from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Preferences
+from concordant.preferences.unused_clusters import UNUSED
 from concordant.preferences.values import decode
 from concordant.progress import stage
 
@@ -269,7 +270,8 @@ class _Look:
             purpose = "learn to score items; FEATURES is a table of numbers for each"
             self.suggest(f"concordant fit {plainly} --features FEATURES --model model", purpose)
             return
-        line = " ".join([plainly, *(f"--cluster {shlex.quote(name)}" for name in clusters)])
+        asks = [f"--cluster {shlex.quote(name)}" for name in clusters]
+        line, audited = " ".join([plainly, *asks]), " ".join([plainly, *asks[:1]])  # which heeds one column
         name = self.seen.name.split(".")[0]
         page = shlex.quote(f"{name or 'report'}.html")
         asked = _answered(prefs, looks, self.seen.numbers.get("components"))
@@ -278,7 +280,7 @@ class _Look:
             words = (plainly, asked, "-o", shlex.quote(f"{name}-pairs.jsonl"))
             self.suggest(f"concordant pairs {' '.join(filter(None, words))}", purpose)
         self.suggest(f"concordant rank {line}", "the ranking, with intervals")
-        self.suggest(f"concordant report {line} -o {page}", "one page to look at and to send on")
+        self.suggest(f"concordant report {audited} -o {page}", "one page to look at and to send on")
         self.suggest(f"concordant audit {plainly}", "can these votes lead to the right order, and how sure is that")
         if looks is None or not isinstance(prefs, Comparisons):
             return
@@ -385,18 +387,18 @@ class _Look:
             seen.what, seen.usable = "scores of systems, of which one thing has to be said", True
             seen.found.append(("columns", few(log.columns, 20)))
             return seen.stops.append(self.plainly(problem.said(self.write_scores)))
-        looks = self.looked(log)
         seen.found.append(("columns", few(log.columns, 20)))
-        if len(log.columns) == 1 and log.format in ("csv", "tsv") and (mark := _mark(log.columns[0])):
+        if log.format in ("csv", "tsv") and (mark := MARKS.get(mark_of(log.columns))):
             seen.what = "a table whose fields stand apart by another mark than its ending says"
             if mark == "tabs":
                 new = shlex.quote(str(Path(self.given).with_suffix(".tsv")))
                 self.suggest(f"cp {self.quoted} {new}", "give it an ending that says what it is")
                 self.suggest(f"concordant doctor {new}", "and look again")
             return self.stopped(
-                f"Its one column is {shown(log.columns[0])}: fields seem to be separated by {mark}; a .csv file has "
+                f"The heading is {shown(log.columns[0])}: fields seem to be separated by {mark}; a .csv file has "
                 "commas, a .tsv file tabs. Save it so."
             )
+        looks = self.looked(log)
         if looks is not None:
             seen.found.append(("rows", f"{looks.rows:,}"))
             seen.numbers |= {"columns": list(log.columns), "rows": looks.rows}
@@ -529,12 +531,6 @@ class _Look:
         if log.format in ("letor", "qrels", "run"):
             return self.judged(log)
         return self.table(log)
-
-
-def _mark(heading: str) -> str:
-    """Return what the names in the heading of a table with one column seem to be separated by."""
-    marks = {"\t": "tabs", ";": "semicolons", "|": "vertical bars", ",": "commas"}
-    return next((said for mark, said in marks.items() if mark in heading), "")
 
 
 def _some(names: Sequence[Any]) -> str:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -45,6 +45,7 @@ from concordant.io.log.disk import in_place_of
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import affordable
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.progress import stage
 from concordant.ranking.structures import structure as find_structure
 from concordant.ranking.summary import term_of
@@ -390,6 +391,7 @@ def report(
     if not len(prefs):
         raise InputError("there is no judgment to report on")
     given = {name: value for name, value in (("prior", prior), ("ties", ties)) if value is not None}
+    prefs = replace(prefs, told=tuple(one_cluster(prefs.told)))  # an audit heeds one column
     find_structure(structure).check(prefs.kind, given | ({"prior": 1.0} if prior == "auto" else {}))
     if not 0.5 < level < 1:
         raise UsageError(f"level must be between 0.5 and 1, not {level}")

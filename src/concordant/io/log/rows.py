@@ -16,6 +16,7 @@ from typing import Any
 from concordant.errors import InputError, few, twice
 from concordant.io.log.formats import Empty, Log, opened
 from concordant.io.log.json_values import json_value
+from concordant.io.log.marks import MARKS, separated
 from concordant.preferences.values import Reason
 
 csv.field_size_limit(1 << 30)
@@ -149,7 +150,8 @@ def _field(log: Log, text: str, at: int, line: int, begin: int) -> tuple[str, in
     while text.startswith(" ", at):
         at += 1
     if at < len(text) and text[at] not in ("\r", "\n", log.delimiter):
-        raise InputError(f"{log.name}: line {begin:,} has text after a closing quote: {text[at : at + 20]!r}")
+        hint = separated([text[at]]) if text[at] in MARKS else ""
+        raise InputError(f"{log.name}: line {begin:,} has text after a closing quote: {text[at : at + 20]!r}{hint}")
     return field, at, line + len(re.findall("\r\n|\r|\n", field))
 
 
@@ -165,7 +167,8 @@ def delimited_rows(log: Log, columns: Sequence[str]) -> Iterator[tuple[int, Row]
     width = len(log.columns)
     for line, fields in records:
         if len(fields) < width or any(fields[width:]):
-            raise InputError(f"{log.name}: line {line:,} has {len(fields):,} fields, the header has {width:,}")
+            why = f"line {line:,} has {len(fields):,} fields, the header has {width:,}{separated(log.columns)}"
+            raise InputError(f"{log.name}: {why}")
         if log.trimmed:
             fields = [field.strip(BLANK) for field in fields]
         yield line, tuple([fields[place] or None for place in places])
