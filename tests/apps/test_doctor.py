@@ -109,6 +109,13 @@ def test_circles_parts_and_open_ends() -> None:
     assert any("no circles" in line for line in supports(Preferences.from_comparisons([*"ab"], [*"bc"]), {})[0])
 
 
+def test_equal_ratings_stop_it_and_are_called_so() -> None:
+    equal = Preferences.from_ratings(None, [*"abab"], [5, 5, 3, 3], [*"uuvv"])
+    assert supports(equal, {})[1] == [
+        "no judgment prefers an item to another: whoever rated several items rated them equally"
+    ]
+
+
 def test_one_vote_a_query_is_pooled(tmp_path: Path) -> None:
     """Chatbot Arena's question_id is another one for nearly every vote: its rankings of two are not what is wanted."""
     random = Random(seed(0))

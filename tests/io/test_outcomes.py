@@ -121,3 +121,12 @@ def test_a_label_knows_the_whole_conversation():
     assert message_label([{"role": "user"}]) is None and message_label("hi") is None and message_label([]) is None
     with pytest.raises(InputError, match=r"neither a text nor an integer|list"):
         cc.read({"winner": [[1, 2]], "loser": [[3]]})
+
+
+def test_all_words_for_a_tie_are_listed_where_an_outcome_is_unknown():
+    with pytest.raises(InputError, match="unknown outcome") as caught:
+        cc.read({"left": ["a"], "right": ["b"], "outcome": ["neither of them"]})
+    listed = str(caught.value).partition("Allowed: ")[2].partition(", or the label")[0].split(", ")
+    for word in ("tie", "draw", "drawn", "equal", "both bad", "both_bad", "bothbad", "tie (bothbad)"):
+        assert word in listed
+        assert cc.read({"left": ["a"], "right": ["b"], "outcome": [word]}).tie.tolist() == [True]

@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -160,3 +161,126 @@ def test_longer_names_are_suggested_and_words_may_be_joined_otherwise(tmp_path):
     assert cc.read({"player_1": ["a", "b"], "Player 2": ["b", "c"], "winner": ["a", "c"]}) == cc.read(
         {"player1": ["a", "b"], "player2": ["b", "c"], "winner": ["a", "c"]}
     )
+
+
+# -- what is said of rows that hold little, and of weights -----------------------------------------------------------
+def codes(found):
+    return {note.code: note for note in found.notes}
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "memory"])
+def test_empty_ballots_and_gaps_are_told(tmp_path, engine):
+    rows = [
+        ["A", "B", "C"],
+        ["B", "A", "C"],
+        ["", "", ""],
+        ["C", "", "A"],
+        ["C", "", "A"],
+        ["", "B", ""],
+        ["A", "", ""],
+    ]
+    log = written(tmp_path, "b.csv", [["rank1", "rank2", "rank3"], *rows])
+    found = codes(cc.read(log, engine=engine))
+    assert found["empty rows"] == "b.csv: 1 of 7 rows holds no item and is left out (line 4)"
+    assert found["places left empty"] == (
+        "b.csv: 3 of 7 rows leave a place empty before one that is filled, and are read as if the next choice stood "
+        "there (line 5; line 6; line 7)"
+    )
+    assert (found["places left empty"].numbers["rows"], found["places left empty"].numbers["of"]) == (3, 7)
+    assert cc.read(log, engine=engine) == long_orders([rows[0], rows[1], *[["C", "A"]] * 2, ["B"], ["A"]])
+    whole = written(tmp_path, "whole.csv", [["rank1", "rank2"], ["A", "B"], ["B", ""]])
+    assert not {"empty rows", "places left empty"} & {*codes(cc.read(whole, engine=engine))}
+
+
+def test_refused_ballots_are_not_told_again(tmp_path):
+    log = written(tmp_path, "b.csv", [["rank1", "rank2", "rank3"], ["A", "B", ""], ["A", "", "A"], ["", "B", ""]])
+    found = codes(cc.read(log, on_error="skip"))
+    assert (
+        found["places left empty"].startswith("b.csv: 1 of 3 rows leaves") and "(line 4)" in found["places left empty"]
+    )
+
+
+def test_empty_rows_of_tables_of_items_are_told_and_ranks_may_have_gaps(tmp_path):
+    log = written(tmp_path, "t.csv", [["A", "B", "C"], ["1", "3", ""], ["", "", ""], ["2", "1", "5"]])
+    for kind in ("orders", "ratings"):
+        found = codes(cc.read(log, kind=kind, columns={"items": "all"}))
+        assert found["empty rows"] == "t.csv: 1 of 3 rows holds no item and is left out (line 3)"
+        assert "places left empty" not in found
+
+
+SHAPES = {
+    "ballots": ([["rank1", "rank2", "rank3"], ["a", "b", None], ["c", "a", "b"], ["b", None, None]], {}),
+    "best and worst": (
+        [["best", "worst", "option1", "option2", "option3"], ["a", "b", "a", "b", "c"], ["c", "a", "c", "a", "b"]],
+        {},
+    ),
+    "ranks": ([["A", "B", "C", "count"], [1, 2, None, 2], [2, 1, 3, 1]], {"kind": "orders"}),
+    "ratings": ([["A", "B", "C"], [1.5, 2, None], [2, 1, 3]], {"kind": "ratings"}),
+    "wins": ([["team", "A", "B", "q"], ["A", None, 2, "x"], ["B", 1, 0, "x"]], {"kind": "comparisons"}),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_json_lines_are_read_as_the_same_table_is(tmp_path, shape):
+    (header, *rows), asked = SHAPES[shape]
+    if asked:
+        asked = {**asked, "columns": {"items": "A,B" if shape == "wins" else "A,B,C"}}
+        asked["columns"] |= {"query": "q"} if shape == "wins" else {}
+    table = written(tmp_path, "t.csv", [header, *[["" if cell is None else cell for cell in row] for row in rows]])
+    lines = "\n".join(json.dumps(dict(zip(header, row, strict=True))) for row in rows)
+    (tmp_path / "t.jsonl").write_text(lines)
+    assert cc.read(tmp_path / "t.jsonl", **asked) == cc.read(table, **asked)
+
+
+WEIGHED = {
+    "rankings": ["rank1,rank2,weight", "a,b,2", "b,a,1"],
+    "ratings": ["user,item,rating,weight", "u,a,2,2", "u,b,1,2"],
+    "choices": ["query,session,item,clicked,weight", "q,1,a,1,2", "q,1,b,0,2"],
+    "shown lists": ["query,session,position,item,clicked,weight", "q,1,1,a,1,2", "q,1,2,b,0,2"],
+}
+
+
+@pytest.mark.parametrize("many", WEIGHED)
+def test_weights_are_for_comparisons_and_that_is_said(tmp_path, many):
+    log = tmp_path / "w.csv"
+    log.write_text("\n".join(WEIGHED[many]))
+    assert codes(cc.read(log))["unused weights"] == (
+        f"w.csv: the column 'weight' is not used: {many} have counts, not weights; whole numbers that say how often a "
+        "row was seen are given as columns={'count': 'weight'}"
+    )
+    with pytest.raises(
+        cc.UsageError, match=rf"weights are for comparisons only; {many} have counts.*'count': 'weight'"
+    ):
+        cc.read(log, columns={"weight": "weight"})
+    counted = cc.read(log, columns={"count": "weight"})
+    assert "unused weights" not in codes(counted) and len(counted) > len(cc.read(log))
+
+
+def test_weights_of_long_orders_and_of_tables_of_items(tmp_path):
+    orders = {"judgment": ["u", "u"], "item": ["a", "b"], "rank": [1, 2], "survey_weight": [3, 3]}
+    assert "'survey_weight' is not used: rankings have counts" in codes(cc.read(orders))["unused weights"]
+    assert "whole numbers" not in codes(cc.read({**orders, "count": [1, 1]}))["unused weights"]
+    items = written(tmp_path, "t.csv", [["A", "B", "weight"], ["1", "2", "3"], ["2", "1", "1"]])
+    every = cc.read(items, kind="orders", columns={"items": "all"})
+    assert len(every.items) == 3 and "read as an item" in codes(every)["weights as an item"]
+    assert "unused weights" in codes(cc.read(items, kind="orders", columns={"items": "A,B"}))
+    with pytest.raises(cc.UsageError, match="weights are for comparisons only; ratings have counts"):
+        cc.read(items, kind="ratings", columns={"items": "A,B", "weight": "weight"})
+
+
+def test_what_looks_like_weights_or_counts_of_comparisons():
+    votes = {"winner": ["a", "b"], "loser": ["b", "a"], "weights": [2.0, 1.0], "freq": [3, 1]}
+    notes = [note for note in cc.read(votes).notes if getattr(note, "code", "") == "unused counts"]
+    assert [(note.numbers["column"], note.numbers["what"]) for note in notes] == [
+        ("weights", "weights"),
+        ("freq", "counts"),
+    ]
+    used = cc.read(votes, columns={"weight": "weights", "count": "freq"})
+    assert len(used) == 4 and "unused counts" not in codes(used)
+
+
+def test_graded_labels_are_told_how_they_are_read():
+    labels = {"query": ["q", "q"], "item": ["a", "b"], "label": [1, 0]}
+    with pytest.raises(cc.InputError, match=r"fitted to features with kind='labels'; columns=.*'rating': 'label'"):
+        cc.read(labels)
+    assert cc.read(labels, columns={"rating": "label"}).kind == "ratings"

@@ -65,13 +65,24 @@ def test_notes_of_a_ranking_do_not_depend_on_its_blocks(monkeypatch, block):
         "no ties in 3 of 3 graphs: nothing is to be learned of them, and the scores are those of plain Bradley–Terry "
         "(ν = 0)"
     )
-    assert notes["kept finite by the prior"].items == ("y",)
+    assert notes["kept finite by the prior"].items == ("c", "y")
 
 
 def test_an_item_of_two_queries_is_named_once():
     prefs = cc.Preferences.from_comparisons(["a", "b"], ["c", "c"], query=[1, 2])
     note = next(note for note in cc.rank(prefs).notes if note.items)
-    assert note.items == ("c",) and "set the scores of 'c' no limit" in note
+    assert note.items == ("a", "c", "b") and "set the scores of 'a', 'c', 'b' no limit" in note
+
+
+@pytest.mark.parametrize("items", ["ab", "ba", "abcd", "dcba", "bcad"])
+def test_all_items_of_a_chain_have_no_limit(items):
+    """Whichever of them the others are measured by."""
+    prefs = cc.Preferences.from_comparisons([*items[:-1]], [*items[1:]])
+    for structure in ("bradley-terry", "plackett-luce"):
+        board = cc.rank(prefs, structure)
+        note = next(note for note in board.notes if note.code == "kept finite by the prior")
+        assert sorted(note.items) == sorted(items)
+        assert {board.items[item] for item in board.item[board.flag > 0]} == {*items}
 
 
 # -- parameters of functions, options of commands ----------------------------------------------------------------------

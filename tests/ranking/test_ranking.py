@@ -419,3 +419,37 @@ def test_flags_add_up():
     assert two.to_arrow()["flag"].to_pylist() == ["never compared, separated", "", ""]
     said = [(note.code, note.items) for note in remarks(two)[-2:]]
     assert said == [("never compared", ("x",)), ("separated", ("x",))]
+
+
+def test_items_that_everybody_rated_equally_are_not_called_never_compared():
+    """Equal ratings are no judgment of a pair: that is said, and nothing of clicks. As ranks they are ties."""
+    user, item, rating = ["u1", "u1", "u2", "u2", "u3", "u3"], [*"ababab"], [5, 5, 3, 3, 4, 4]
+    board = cc.rank(cc.Preferences.from_ratings(None, item, rating, user))
+    assert board.to_arrow()["flag"].to_pylist() == ["rated equally"] * 2
+    said = remarks(board)
+    assert any(note.code == "rated equally" and note.items == ("a", "b") for note in said)
+    assert not any("never compared" in note or "click" in note or "compares two" in note for note in said)
+    ties = cc.rank(cc.Preferences.from_orders(None, user, item, rating))
+    assert ties.flag.tolist() == [0, 0] and np.isfinite(ties.lower).all()
+
+
+def test_of_ratings_some_items_are_rated_equally_and_some_alone():
+    user, item = ["u", "u", "v", "v", "w", "w", "x"], ["a", "b", "b", "a", "c", "d", "e"]
+    board = table(cc.rank(cc.Preferences.from_ratings(None, item, [2, 1, 2, 1, 3, 3, 4], user)))
+    assert {name: row["flag"] for name, row in board.items()} == {
+        "a": "", "b": "", "c": "rated equally", "d": "rated equally", "e": "never compared"
+    }  # fmt: skip
+    assert board["c"]["rank"] is None and board["c"]["upper"] == np.inf
+
+
+def test_groups_of_ratings_are_groups_that_no_different_ratings_link():
+    user, item = [*"uuvvwwxxyy"], [*"ababcdcdac"]
+    prefs = cc.Preferences.from_ratings(None, item, [2, 1, 1, 2, 2, 1, 1, 2, 3, 3], user)
+    note = next(note for note in remarks(cc.rank(prefs)) if note.code == "components")
+    assert "groups between which nobody's ratings differ" in note
+
+
+def test_advice_on_clicks_is_for_clicks():
+    alone = cc.rank(cc.Preferences.from_orders(None, ["u", "v"], ["a", "b"], [1, 1]))
+    assert alone.to_arrow()["flag"].to_pylist() == ["never compared"] * 2
+    assert not any("click" in note for note in remarks(alone))

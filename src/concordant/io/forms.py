@@ -10,7 +10,7 @@ from concordant.errors import InputError, Setting, few
 from concordant.io.engines.counting import Counter
 from concordant.io.log.formats import Empty, Log
 from concordant.io.log.rows import Sought, find
-from concordant.preferences.layouts import Layout, plain
+from concordant.preferences.layouts import ALIASES, Layout, plain
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 from concordant.progress import stage
@@ -21,11 +21,47 @@ LACKING = {role: role for role in ("clicked", "judgment", "rank", "query (or use
 }
 """What a layout may lack alone, all its other roles being there, and what it is; what tells nothing is left out."""
 
+GRADED = frozenset({"label", "labels", "relevance", "rel", "grade"})
+"""What a column of graded labels of items is called."""
+MANY_OF = {"selections": "shown lists", "choices": "choices", "orders": "rankings", "ratings": "ratings"}
+"""What judgments of each kind are called that have no weights."""
+
 
 def lacking(attempts: Mapping[str, object]) -> list[str]:
     """Say which layouts lack one thing only, given what each lacks."""
     told = [(layout, str(what)) for layout, what in attempts.items()]
     return [f"{one} lacks {LACKING.get(what, what)}" for one, what in told if what in LACKING or " to go with " in what]
+
+
+def weightless(name: str, kind: str, column: str) -> list[str | Setting]:
+    """Say that judgments of a kind other than comparisons have no weights, and what they have."""
+    text = f"{name}: weights are for comparisons only; {MANY_OF[kind]} have counts: whole numbers that say how often a "
+    return [text + "row was seen are given as ", Setting("columns", column, key="count")]
+
+
+def similar(columns: Sequence[str]) -> list[str | Setting]:
+    """Say which columns seem to be meant, where names of roles stand in longer names; of several those of names."""
+    label = next((column for column in columns if plain(column) in GRADED), None)
+    if label is not None and {plain(column) for column in columns} & {*ALIASES["item"]}:
+        as_ratings = Setting("columns", label, key="rating")
+        return ["Graded labels are fitted to features with ", Setting("kind", "labels"), "; ", as_ratings,
+                " reads them as ratings. "]  # fmt: skip
+    for roles in (("winner", "loser"), ("left", "right"), ("item", "rank"), ("item", "rating")):
+        found = [_containing(columns, role) for role in roles]
+        meant = next((rest for rest in ("name", "id") if all(rest in one for one in found)), None)
+        if meant is None and any(len(one) != 1 for one in found):
+            continue
+        chosen = [one[meant] if meant else next(iter(one.values())) for one in found]
+        if chosen[0] != chosen[1] and chosen != [*roles]:
+            one, other = (Setting("columns", column, key=role) for role, column in zip(roles, chosen, strict=True))
+            return ["Perhaps ", one, " ", other, "? "]
+    return []
+
+
+def _containing(columns: Sequence[str], role: str) -> dict[str, str]:
+    """The columns of whose names, taken apart into words, one is that of a role, by the other words."""
+    parted = {column: plain(column).split("_") for column in columns}
+    return {"_".join(word for word in words if word != role): name for name, words in parted.items() if role in words}
 
 
 class NothingFits(InputError):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter, foresee
 from concordant.io.engines.foretold import foretell
-from concordant.io.forms import Columns, Form, NothingFits, Reading, lacking, places, some
+from concordant.io.forms import Columns, Form, NothingFits, Reading, lacking, places, similar, some, weightless
 from concordant.io.log.marks import separated
 from concordant.io.log.rows import MOST_SOUGHT, Sought
 from concordant.io.votes import with_ids
@@ -40,21 +40,13 @@ __all__ = ["FORMS", "Columns", "Form", "Reading", "find_layout"]
 
 CONTRACT_PAIRS = 4
 MANY = 4_000_000
-
-
 TOLD_BY = (
     frozenset({"winner", "loser"}),
     *(frozenset({*told, "left", "right"}) for told in (("outcome",), ("left_score", "right_score"), ("grade",))),
     frozenset({"left_wins", "right_wins", "left", "right"}),
 )
-
-
 """Roles by which a comparison is told, each way with nothing of the others."""
-
-
 QUERY_OF_RATINGS = (*ALIASES["query"], "user", "user_id")
-
-
 ROLE_NAMES = {
     **{left: "left" for left, _ in PAIRS if left != "chosen"},
     **{right: "right" for _, right in PAIRS if right != "rejected"},
@@ -66,8 +58,6 @@ ROLE_NAMES = {
     "home_wins": "left_wins",
     "away_wins": "right_wins",
 }
-
-
 MEANINGS = ("outcomes", "tie_values")
 """What is said of values, beside the columns."""
 
@@ -151,6 +141,7 @@ def _layout_of(
     attempts = {name: one.fit(there, dict(roles), home) for name, one in FORMS.items() if kind in (None, one.kind)}
     fitting = {one: found for one, found in attempts.items() if isinstance(found, dict)}
     if not fitting:
+        _refuse_weight(there, kind, roles, home)
         raise NothingFits(*_nothing_fits(columns, name, kind, attempts, roles))
     if len(fitting) > 1:
         raise InputError(
@@ -165,9 +156,8 @@ def _layout_of(
     if chosen != "comparisons":
         if covariates or home or "neutral" in roles:
             raise UsageError(f"{name}: covariates, home and neutral belong to comparisons, this log holds {chosen}")
-        if "weight" in found or time is not None:
-            what = "time" if time is not None else "weight"
-            raise UsageError(f"{name}: a {what} belongs to comparisons, this log holds {chosen}")
+        if time is not None:
+            raise UsageError(f"{name}: a time belongs to comparisons, this log holds {chosen}")
     if time is not None:
         found["time"] = _present(columns, time, "time", name)
     if home is not None:
@@ -175,6 +165,16 @@ def _layout_of(
     elif "neutral" in found:
         raise UsageError(f"{name}: neutral says where nobody is at home; it needs ", Setting("home"), ": left or right")
     return Layout(chosen, found, covariates, home, _side_names(found), form, _scale(found, scale, name), outcomes)
+
+
+def _refuse_weight(there: Columns, kind: str | None, roles: Mapping[str, str], home: str | None) -> None:
+    """Refuse a weight without which the columns would be a log of another kind than comparisons."""
+    if "weight" not in roles:
+        return
+    rest = {role: column for role, column in roles.items() if role != "weight"}
+    for one in FORMS.values():
+        if one.kind != "comparisons" and kind in (None, one.kind) and isinstance(one.fit(there, {**rest}, home), dict):
+            raise UsageError(*weightless(there.name, one.kind, roles["weight"]))
 
 
 def _scale(roles: Mapping[str, str], scale: str | None, name: str) -> Scale | None:
@@ -414,27 +414,7 @@ def _nothing_fits(
     if roles:
         wanted += f"; given: {', '.join(f'{role}={column}' for role, column in roles.items())}"
     table = () if "items" in roles else (" A column for each item: ", Setting("columns", "all", key="items"), ".")
-    return [f"{wanted}. ", *_similar(columns), known_aliases(kind), *table]
-
-
-def _similar(columns: Sequence[str]) -> list[str | Setting]:
-    """Say which columns seem to be meant, where names of roles stand in longer names; of several those of names."""
-    for roles in (("winner", "loser"), ("left", "right"), ("item", "rank"), ("item", "rating")):
-        found = [_containing(columns, role) for role in roles]
-        meant = next((rest for rest in ("name", "id") if all(rest in one for one in found)), None)
-        if meant is None and any(len(one) != 1 for one in found):
-            continue
-        chosen = [one[meant] if meant else next(iter(one.values())) for one in found]
-        if chosen[0] != chosen[1] and chosen != [*roles]:
-            one, other = (Setting("columns", column, key=role) for role, column in zip(roles, chosen, strict=True))
-            return ["Perhaps ", one, " ", other, "? "]
-    return []
-
-
-def _containing(columns: Sequence[str], role: str) -> dict[str, str]:
-    """The columns of whose names, taken apart into words, one is that of a role, by the other words."""
-    parted = {column: plain(column).split("_") for column in columns}
-    return {"_".join(word for word in words if word != role): name for name, words in parted.items() if role in words}
+    return [f"{wanted}. ", *similar(columns), known_aliases(kind), *table]
 
 
 # -- comparisons ---------------------------------------------------------------------------------------------------

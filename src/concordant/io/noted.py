@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from concordant.errors import Setting, few
+from concordant.io.forms import MANY_OF
 from concordant.io.log.formats import Log
 from concordant.io.log.union import JOINED
 from concordant.io.store.days import day_of
@@ -25,6 +26,11 @@ PROMPTS = frozenset(
     {"prompt", "prompt_id", "question", "question_id", "instruction", "conversation_id", "task", "task_id"}
 )
 """Names, in plain spelling, of columns that say who judged and what was asked."""
+WEIGHTS = frozenset({"weight", "weights", "wt", "wgt"}) | {
+    f"{of}_weight" for of in ("survey", "sample", "sampling", "design", "case", "population", "respondent", "voter")
+}
+COUNTS = frozenset({"count", "counts", "freq", "frequency", "multiplicity"})
+"""Names of columns that say how much a row counts, and how often it was seen."""
 
 
 def notes_of(log: Log, layout: Layout, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -62,7 +68,35 @@ def notes_of(log: Log, layout: Layout, given: Mapping[str, str]) -> tuple[str, .
         text = "{log}: the column {column!r} looks like grades and is not used: {ask} and a scale read it"
         ask = Setting("columns", found[0], key="grade")
         said.append(Note("unused grades", text, log=log.name, column=found[0], ask=ask))
-    return (*said, *_unused_clusters(log, roles))
+    return (*said, *_unused_weights(log, layout, given), *_unused_clusters(log, roles))
+
+
+def _unused_weights(log: Log, layout: Layout, given: Mapping[str, str]) -> list[Note]:
+    """Say which columns look like weights or counts and are not used, or are items where all columns are."""
+    roles, said = layout.roles, []
+    for column in log.columns:
+        weighs = plain(column) in WEIGHTS
+        if not weighs and plain(column) not in COUNTS:
+            continue
+        what, count = "weights" if weighs else "counts", Setting("columns", column, key="count")
+        if given.get("items") == "all" and column in roles.values():
+            if f"item {column}" in roles and layout.kind != "comparisons":
+                text = "{log}: the column {column!r} is read as an item; where it holds {what}, name the items ({ask})"
+                ask = Setting("columns", "A,B,…", key="items")
+                said.append(Note("weights as an item", text, log=log.name, column=column, what=what, ask=ask))
+        elif column in roles.values() or column in layout.covariates:
+            continue
+        elif weighs and layout.kind != "comparisons":
+            text = "{log}: the column {column!r} is not used: {many} have counts, not weights"
+            if "count" not in roles:
+                text += "; whole numbers that say how often a row was seen are given as {count}"
+            many = MANY_OF[layout.kind]
+            said.append(Note("unused weights", text, log=log.name, column=column, many=many, count=count))
+        elif not {"weight", "grade"} & {*roles} if weighs else "count" not in roles:
+            text = "{log}: the column {column!r} looks like {what} and is not used: {ask} reads it"
+            ask = Setting("columns", column, key="weight") if weighs else count
+            said.append(Note("unused counts", text, log=log.name, column=column, what=what, ask=ask))
+    return said
 
 
 def _unused_clusters(log: Log, roles: Mapping[str, str]) -> list[Note]:

@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +21,15 @@ from numpy.typing import NDArray
 
 from concordant.errors import Idle, InputError, Setting, UsageError, few, shown
 from concordant.io.engines.counting import Counter
-from concordant.io.forms import Columns, Form, Reading, places, some
-from concordant.io.log.rows import SAMPLES, Sought
+from concordant.io.forms import Columns, Form, Reading, places, some, weightless
+from concordant.io.log.rows import MOST_SOUGHT, SAMPLES, Sought
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, Layout, plain
 from concordant.preferences.lists import UNITS, RawLists, check_lists
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import counted_comparisons, counted_lists, with_cluster_columns
 from concordant.preferences.ragged import Ragged
-from concordant.preferences.values import Reason, Reject, Verdict, flat, is_text, numbers, say
+from concordant.preferences.values import Reason, Reject, Verdict, flat, is_text, labels, numbers, say, texts
 from concordant.progress import stage
 
 Floats = NDArray[np.float64]
@@ -36,6 +39,8 @@ OPTIONS = re.compile(r"(?:option|item|alternative|alt)_?([0-9]+)")
 BEST, WORST = ("best", "most"), ("worst", "least")
 JUDGES = (*ALIASES["judgment"], "respondent", "respondent_id", "participant", "user", "user_id", "id", "rater", "")
 """What a column is called that numbers or names the rows of a table of items."""
+AGAIN = 1_000_000
+"""Rows up to which a log is read once more to say on which lines something stands that is no error."""
 PLACE, OPTION, CELL = "place ", "option ", "item "
 """What the roles of the columns of a row begin with."""
 
@@ -91,6 +96,8 @@ def items_layout(
             " or ",
             Setting("kind", "comparisons"),
         )
+    if "weight" in roles and kind != "comparisons":
+        raise UsageError(*weightless(name, kind, roles["weight"]))
     if unused := set(roles) - {"query", "count", "judgment", "item", *CLUSTERS}:
         raise UsageError(f"{name}: where columns are items there is no use for {', '.join(sorted(unused))}")
     listed = [one.strip() for one in items.split(",")] if isinstance(items, str) and items != "all" else items
@@ -133,13 +140,25 @@ class _Rows:
         held = ~_empty(cells, counter.log.as_json)[by_row]
         self.cells = cells.take(pa.array(by_row[held]))
         self.row, self.column = np.repeat(np.arange(size), width)[held], np.tile(np.arange(width), size)[held]
+        self.held = np.bincount(self.row, minlength=size)
+        """Cells of each row that say something."""
+        self.last = np.zeros(size, np.int64)
+        """The number of the last of them, counted from 1 on."""
+        np.maximum.at(self.last, self.row, self.column + 1)
+        self.held = np.bincount(self.row, minlength=size)
+        """Of each row, the number of its cells that say something."""
+        self.last = np.zeros(size, np.int64)
+        """Of each row, the place of the last of them, counted from 1."""
+        self.last[self.row] = self.column + 1
         self.refused: list[tuple[Reason, NDArray[np.int64], NDArray[np.int64]]] = []
         """Reason, rows, and the column to blame of each (−1: none)."""
 
     def lists(self, item: Any, role: str, value: Any) -> RawLists:
-        """A list of each row."""
+        """A list of each row; ``item`` and ``value`` are the cells, or what is made of their places."""
         keys = {name: flat(self.columns[name]) for name in ("query", *CLUSTERS) if name in self.columns}
         entries = {"item": flat(item), role: value}
+        if self.counter.log.as_json:  # what the engine hands over is JSON; what is made here is not
+            entries = {name: one if one is self.cells else _in_json(one) for name, one in entries.items()}
         if "count" in self.columns:
             entries["count"] = flat(self.columns["count"]).take(pa.array(self.row))
         return RawLists(keys, entries, Ragged.counted(self.row, len(self.times)).start, self.times)
@@ -173,11 +192,54 @@ class _Rows:
             for reason, at, _ in self.refused
         )
 
+    def notes(self, *, ordered: bool) -> tuple[Note, ...]:
+        """Say how many rows hold nothing, and, where columns are places, how many leave out one before another."""
+        fine = np.ones(len(self.times), bool)
+        for _, at, _ in self.refused:
+            fine[at] = False
+        empty = "{log}: {rows:,} of {of:rows} {rows:holds|hold} no item and {rows:is|are} left out{lines}"
+        gaps = (
+            "{log}: {rows:,} of {of:rows} {rows:leaves|leave} a place empty before one that is filled, and "
+            "{rows:is|are} read as if the next choice stood there{lines}"
+        )
+        found = [("empty rows", empty, fine & (self.held == 0))]
+        found += [("places left empty", gaps, fine & (self.held < self.last))] if ordered else []
+        return tuple(
+            Note(code, text, log=self.counter.log.name, rows=int(self.times[which].sum()), of=self.total,
+                 lines=self._lines(np.flatnonzero(which)))
+            for code, text, which in found
+            if which.any()
+        )  # fmt: skip
+
+    def _lines(self, at: NDArray[np.int64]) -> str:
+        """Where some of these rows stand, in brackets; nothing of a log that is too long to be read again for it."""
+        if self.total > AGAIN:
+            return ""
+        log, sought, reason = self.counter.log, Sought(tuple(self.layout.roles)), Reason("", "")
+        chosen = pa.array(at[:MOST_SOUGHT])
+        values = [flat(self.columns[role]).take(chosen).to_pylist() for role in self.layout.roles]
+        for row in zip(*values, strict=True):
+            sought.add(row, reason, as_json=log.as_json)
+        lines = [place for place, _ in places(self.counter, self.layout.roles, [sought]).get(reason, ())]
+        return f" ({'; '.join(lines)})" if lines else ""
+
 
 def _line(sample: tuple[str, object]) -> int:
     """The number at the end of a place."""
     digits = re.search(r"[0-9,]+$", sample[0])
     return int(digits[0].replace(",", "")) if digits else 0
+
+
+def _decoded(column: Any, role: str, as_json: bool) -> pa.Array:
+    """Labels as they are, of a JSON log what its texts say."""
+    return flat(labels(column, role, as_json=True).values if as_json else column)
+
+
+def _in_json(made: pa.Array) -> pa.Array:
+    """Values of ours as an engine hands over those of a JSON log: the JSON text of each."""
+    coded = made if pa.types.is_dictionary(made.type) else made.dictionary_encode()
+    words = [json.dumps(value) for value in coded.dictionary.to_pylist()]
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(words, pa.large_string()))
 
 
 def _stacked(columns: Sequence[pa.Array]) -> pa.Array:
@@ -218,6 +280,7 @@ def _read_lists(rows: _Rows, lists: RawLists, on_error: str, more: Verdict | Non
         raise InputError(say(log.name, rejects) if rejects else f"{log.name}: no judgment is left, every cell is empty")
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_lists(**checked.arguments), layout.clusters)
+    prefs = replace(prefs, told=(*prefs.told, *rows.notes(ordered=layout.form == "ballots")))
     return Reading(prefs, rows.total, log.name, layout.roles, rejects)
 
 
@@ -262,15 +325,15 @@ def _read_wins(counter: Counter, layout: Layout, _: str, on_error: str) -> Readi
     rows = _Rows(counter, layout, CELL)
     log, names = counter.log, [role.removeprefix(CELL) for role in rows.roles]
     count = numbers(rows.cells, as_json=log.as_json)
-    labels = _texts(flat(rows.columns["item"]))
-    winner, loser = labels[rows.row], np.array(names, object)[rows.column]
+    own = _texts(texts(rows.columns["item"], as_json=log.as_json))
+    winner, loser = own[rows.row], np.array(names, object)[rows.column]
     wrong = Verdict(len(rows.cells))
     hint = "A cell is the number of wins of the row's item over the column's: an integer, 0 or more."
     bad = (count.values < 0) | (count.values != np.floor(count.values))
     bad |= np.zeros(len(bad), bool) if count.fault is None else count.fault != 0
     wrong.refuse(bad, Reason("hold a cell that is no number of wins", "item", hint))
     wrong.refuse((winner == loser) & (count.values != 0), Reason("hold wins of an item over itself", "item", hint))
-    if unknown := sorted(set(labels) - set(names)):
+    if unknown := sorted(set(own) - set(names)):
         raise InputError(
             f"{log.name}: the rows of {few(unknown)} (column {shown(layout.roles['item'])}) have no column of that "
             "name; a table of wins has a row and a column for each item"
@@ -288,7 +351,7 @@ def _read_wins(counter: Counter, layout: Layout, _: str, on_error: str) -> Readi
         "count": pa.array(count.values[some_wins].astype(np.int64)),
     }
     columns |= {
-        role: flat(rows.columns[role]).take(pa.array(rows.row[some_wins]))
+        role: _decoded(rows.columns[role], role, log.as_json).take(pa.array(rows.row[some_wins]))
         for role in ("query", *CLUSTERS)
         if role in rows.columns
     }

@@ -131,10 +131,9 @@ def _keep(value: Any, fine: NDArray[np.bool_]) -> Any:
     return value.filter(pa.array(fine)) if isinstance(value, pa.Array) else value[fine]
 
 
-TIES = frozenset(
-    {"tie", "draw", "drawn", "equal", "tie (bothbad)", "tie(bothbad)", "tie (both bad)", "tie_bothbad", "both_bad"}
-    | {"both bad", "bothbad"}
-)
+SAID_TIES = ("tie", "draw", "drawn", "equal", "both bad", "both_bad", "bothbad", "tie (bothbad)")
+"""Words for a tie, as they are listed where an outcome is unknown."""
+TIES = frozenset({*SAID_TIES, "tie(bothbad)", "tie (both bad)", "tie_bothbad"})
 AMBIGUOUS = Reason(
     "have an outcome that is both a word for a side or a tie and the label of an item",
     "outcome",
@@ -425,7 +424,7 @@ def _allowed(layout: Layout, said: Sequence[str]) -> str:
             f"Numbers are parts of a win where all lie between 0 and 1; {len(beyond)} values do not ({few(beyond, 3)})."
         )
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
-    words = ["left", "right", *lefts, *rights, "tie", "draw", "tie (bothbad)"]
+    words = ["left", "right", *lefts, *rights, *SAID_TIES]
     words += [] if layout.outcomes is None else [str(layout.outcomes)]
     return (
         f"Allowed: {', '.join(words)}, or the label of the winning item; what other values mean is said by outcomes "

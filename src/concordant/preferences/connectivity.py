@@ -56,6 +56,14 @@ class Connectivity:
         """Nodes whose maximum-likelihood score is infinite."""
         return self.open_above | self.open_below
 
+    @property
+    def unlimited(self) -> NDArray[np.bool_]:
+        """Separated nodes, and compared ones that are a block by themselves: such a block limits nothing."""
+        apart = self.separated
+        if not apart.any():
+            return apart
+        return np.asarray(apart | (self.compared & (np.bincount(self.block)[self.block] == 1)), bool)
+
 
 _FOUND: WeakKeyDictionary[Graphs, Connectivity] = WeakKeyDictionary()
 

@@ -18,7 +18,7 @@ from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
 from concordant.ranking.comparing import Contrast, ScoreCovariance, contrast, contrasts, covariance_of
 from concordant.ranking.cumulative import Cuts
-from concordant.ranking.flags import code_of
+from concordant.ranking.flags import without_judgment
 from concordant.ranking.held_out import HeldOut, Predicted, matched, predicted
 from concordant.ranking.joint import Fitted, Joint
 from concordant.ranking.prediction import covariate_values, paired, predictions
@@ -323,7 +323,7 @@ def expected(board: Answers, votes: Preferences, among: Preferences) -> Predicte
         query=board.queries.take(board.query) if several else None,
         item=board.items.take(board.item),
         score=board.score,
-        component=np.where(board.flag & code_of("never compared"), -1, board.component),
+        component=np.where(without_judgment(board.flag), -1, board.component),
     )
     beta = {name: float(board.coefficients[name][0]) for name in names}
     held = {name: float(column[0]) for name, column in board.coefficients.items()}

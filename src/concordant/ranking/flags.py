@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from concordant.errors import counted
 from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.graphs import Batch
+from concordant.preferences.preferences import Lists
 
 Unlimited = Literal["prior", "c0", "shares", "majorities", "places"]
 
@@ -84,6 +86,14 @@ FLAGS = (
         means=" (all judgments against any other group go one way)",
         leads="stands where wins and losses set no limit",
     ),
+    Flag(
+        16,
+        "rated equally",
+        False,
+        "equal ratings are no judgment of a pair, so it has no score of its own",
+        "equal ratings are no judgment of a pair, so they have no scores of their own",
+        means=" (whoever rated one gave all else that they rated the same rating)",
+    ),
 )
 LABELS = tuple(", ".join(flag.label for flag in FLAGS if flag.code & codes) for codes in range(1 << len(FLAGS)))
 """The text of each sum of codes, empty for 0."""
@@ -98,15 +108,34 @@ def code_of(label: str) -> int:
     return next(flag.code for flag in FLAGS if flag.label == label)
 
 
-def flags_of(linked: Connectivity) -> NDArray[np.int8]:
-    """Return what maximum likelihood could not say about each node, as sums of codes."""
+def without_judgment(flag: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Return which items no judgment prefers to another one, or another one to them, by their flags.
+
+    >>> without_judgment(np.array([0, 1, 2, 16], np.int8)).tolist()
+    [False, True, False, True]
+    """
+    return np.asarray(flag & (code_of("never compared") | code_of("rated equally")) > 0, bool)
+
+
+def parted(kind: str | None) -> str:
+    """Say of groups of items what makes them groups; ``kind``: of the judgments, where it is known."""
+    return "between which nobody's ratings differ" if kind == "ratings" else "that were never compared with each other"
+
+
+def flags_of(linked: Connectivity, batch: Batch | None = None) -> NDArray[np.int8]:
+    """Return what maximum likelihood could not say about each node, as sums of codes; ``batch``: what is linked."""
     flag = np.zeros(len(linked.component), np.int8)
     if linked.separated.any():
-        loose = linked.separated | (np.bincount(linked.block)[linked.block] == 1)  # a block of one limits nothing
+        loose = linked.unlimited
         flag[loose] = code_of("separated")
         flag[loose & ~linked.lost] = code_of("never lost")
         flag[loose & ~linked.won] = code_of("never won")
     flag[~linked.compared] = code_of("never compared")
+    if batch is not None and isinstance(batch.prefs, Lists) and batch.prefs.kind == "ratings" and flag.any():
+        lists, node, _ = batch.entries(batch.prefs)
+        together = np.zeros(len(flag), bool)
+        together[node[lists.spread(lists.sizes) > 1]] = True
+        flag[~linked.compared & together] = code_of("rated equally")
     return flag
 
 
@@ -122,7 +151,7 @@ def undecided(
     >>> undecided(never_lost, one, lower=one, upper=np.array([2, 2, 3]))
     array([False, False,  True])
     """
-    compared = flag & code_of("never compared") == 0
+    compared = ~without_judgment(flag)
     most = np.bincount(group, compared)[group]
     open_ = compared & (flag > 0) & (upper > 0) & (2 * (upper - lower + 1) > most)
     left = np.bincount(group, compared & ~open_)[group]

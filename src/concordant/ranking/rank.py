@@ -489,7 +489,7 @@ def _part(
         "rank_upper": anywhere(batch, linked, linked.compared & ~apart, limits.rank_upper)
         if across
         else limits.rank_upper,
-        "flag": flags_of(linked),
+        "flag": flags_of(linked, batch),
         "provisional": apart,
         "quasi_error": limits.quasi if limits.quasi is not None else np.zeros(0),
     }

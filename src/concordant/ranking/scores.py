@@ -147,8 +147,11 @@ def no_limits(links: Connectivity, here: Ints, named: Callable[[Ints], str]) -> 
 
 
 def separation_note(batch: Batch, links: Connectivity, prior: float) -> tuple[Note, ...]:
-    """Say which items only the prior keeps finite."""
-    nodes = np.flatnonzero(links.separated)
+    """Say which items only the prior keeps finite.
+
+    Where no item of a component is limited on both sides, the one that the others are measured by is one of them.
+    """
+    nodes = np.flatnonzero(links.unlimited)
     if len(nodes) == 0 or prior == 0:
         return ()
     text = (

@@ -15,7 +15,7 @@ from concordant.errors import Setting, Unavailable, UsageError, did_you_mean, wh
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.status import Status
-from concordant.ranking.flags import FLAGS, flag_said
+from concordant.ranking.flags import FLAGS, flag_said, parted
 from concordant.ranking.lack_of_fit import rejected
 from concordant.ranking.structures import structure
 from concordant.ranking.summary import term_of
@@ -40,15 +40,16 @@ ANNOTATED = 15
 def remarks(board: Ranking) -> list[str]:
     """What a reader should know before trusting the table."""
     notes, of = [*_right(board), *board.notes], len(board.queries)
+    kind = None if board.judged is None else board.judged.prefs.kind
     if stopped := int((board.status["status"] == Status.STOPPED).sum()):
         text = "{queries:,} of {of:queries} stopped before convergence"
         notes.append(Note("queries stopped", text, queries=stopped, of=of))
     if split := len(np.unique(board.query[(board.component > 1) & (board.rank > 0)])):
         text = (
-            "{of:the items fall|in {queries:queries} the items fall} into groups that were never compared with each "
-            "other: ranks restart in each (column component)"
+            "{of:the items fall|in {queries:queries} the items fall} into groups {parted}: ranks restart in each "
+            "(column component)"
         )
-        notes.append(Note("components", text, queries=split, of=of))
+        notes.append(Note("components", text, queries=split, of=of, parted=parted(kind)))
     notes += _provisional(board)
     for flag in FLAGS:
         codes = board.item[board.flag & flag.code > 0]
@@ -57,7 +58,8 @@ def remarks(board: Ranking) -> list[str]:
             words = flag_said(flag, len(codes), structure(board.structure).unlimited)
             shown = ", ".join([*map(str, items), *["…"] * (len(codes) > 5)])
             notes.append(Note(flag.label, words + " ({shown})", items=items, rows=len(codes), shown=shown))
-            if flag.label == "never compared" and len(codes) == len(board.item) and board.judgments.any():
+            clicks = flag.label == "never compared" and kind in (None, "selections", "choices")
+            if clicks and len(codes) == len(board.item) and board.judgments.any():
                 text = "no judgment compares two items; of clicks {structure} reads items that were shown alone, too"
                 notes.append(Note("nothing compared", text, structure=Setting("structure", "position-based")))
     if of == 1:

@@ -181,7 +181,7 @@ def _by_votes(options: EvaluateOptions, fitted: FittedScorer | None) -> None:
             component = Labels.encode(codes.combine_chunks())[1].astype(np.int64)
         if "flag" in valued.beside:
             flags = pc.fill_null(pc.cast(valued.beside["flag"], pa.large_string()), "")
-            component[np.asarray(pc.match_substring(flags, "never compared"))] = -1
+            component[np.asarray(pc.match_substring_regex(flags, "never compared|rated equally"))] = -1
         known = matched(
             query=valued.query if several else None, item=valued.item, score=valued.value, component=component
         )

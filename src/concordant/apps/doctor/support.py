@@ -14,6 +14,7 @@ from concordant.errors import counted, few
 from concordant.preferences.connectivity import connectivity, net_weights, strong_components
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
+from concordant.ranking.flags import parted
 
 DENSE = 1_500
 """Items of a graph up to which its information is inverted; beyond, each item's own is taken."""
@@ -95,7 +96,9 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
         numbers["clicks alone"] = True
         return ["how often items are clicked, and at which positions; no judgment compares two items"], []
     if not len(graphs.first):
-        return [], ["no judgment prefers an item to another"]
+        equal = prefs.kind == "ratings" and isinstance(prefs, Lists) and (prefs.lists.sizes > 1).any()
+        why = ": whoever rated several items rated them equally" if equal else ""
+        return [], [f"no judgment prefers an item to another{why}"]
     found = connectivity(graphs)
     several = len(batch.node_start) > 2
     said: list[str] = []
@@ -103,15 +106,13 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
     numbers["components"] = parts.tolist() if not several else {"most": int(parts.max())}
     labels = prefs.items.take(batch.item)
     if not several:
-        said += _connected(found, labels, int(parts[0]), numbers)
+        said += _connected(found, labels, int(parts[0]), parted(prefs.kind), numbers)
     else:
         apart = int((parts > 1).sum())
         numbers["queries in parts"] = apart
         whole = "in every query a chain of judgments connects all items"
         said.append(
-            whole
-            if not apart
-            else f"in {apart:,} of {len(parts):,} queries items fall into parts that were never compared"
+            whole if not apart else f"in {apart:,} of {len(parts):,} queries items fall into parts {parted(prefs.kind)}"
         )
     said.append(_circles(graphs, several, numbers))
     if isinstance(prefs, Comparisons):
@@ -136,16 +137,13 @@ def supports(prefs: Preferences, numbers: dict[str, Any]) -> tuple[list[str], li
     return said, []
 
 
-def _connected(found: Any, labels: Any, parts: int, numbers: dict[str, Any]) -> list[str]:
+def _connected(found: Any, labels: Any, parts: int, why: str, numbers: dict[str, Any]) -> list[str]:
     said = []
     if parts == 1:
         said.append("one scale for all items: a chain of judgments connects them")
     else:
         sizes = np.bincount(found.component)
-        said.append(
-            f"{parts:,} parts that were never compared with each other ({few(sizes.tolist(), 5)} items): ranks within "
-            "each, never across"
-        )
+        said.append(f"{parts:,} parts {why} ({few(sizes.tolist(), 5)} items): ranks within each, never across")
     for name, which in (("never lost", found.won & ~found.lost), ("never won", found.lost & ~found.won)):
         where = np.flatnonzero(which)
         numbers[name] = len(where)

@@ -11,7 +11,7 @@ from concordant.apps.report.views import View, short
 from concordant.errors import counted
 from concordant.preferences.preferences import Comparisons
 from concordant.preferences.times import said_time
-from concordant.ranking.flags import FLAGS, SUPPORTS
+from concordant.ranking.flags import FLAGS, SUPPORTS, parted
 from concordant.ranking.structures import structure
 
 Sentence = list[str | int]
@@ -160,9 +160,11 @@ def _untold(untold: int, others: int) -> str:
 def _groups(view: View, shown: dict[str, Any]) -> Iterator[str]:
     groups = shown["components"]
     if groups > 1:
-        size = np.bincount(view.group.board.component[view.span()])[1:]
+        board = view.group.board
+        size = np.bincount(board.component[view.span()])[1:]
+        why = parted(None if board.judged is None else board.judged.prefs.kind)
         yield (
-            f"The items fall into {groups:,} groups that were never compared with each other: nothing says how an item "
+            f"The items fall into {groups:,} groups {why}: nothing says how an item "
             f"of one stands to an item of another. The largest holds {int(size[0]):,} of {view.size:,} items."
         )
 

@@ -41,7 +41,7 @@ from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
 from concordant.ranking.covariance import CROSSED
-from concordant.ranking.flags import FLAGS, LABELS
+from concordant.ranking.flags import FLAGS, LABELS, parted
 from concordant.ranking.intervals import IntervalOptions, cheap_bootstrap, refuse_idle_wishes
 from concordant.ranking.lack_of_fit import misfit_notes, rejected
 from concordant.ranking.rank import Ranking
@@ -488,8 +488,8 @@ def write_ranking(
         notes.append(f"{found['stopped']:,} rows are of queries that stopped before convergence")
     if found["split"]:
         notes.append(
-            f"{found['split']:,} rows are of items that were never compared with the largest group of their query: "
-            "ranks restart in each group (column component)"
+            f"{found['split']:,} rows are of items beside the largest group of their query, in groups "
+            f"{parted(judged.kind)}: ranks restart in each (column component)"
         )
     if found["without"] and interval != "none":
         notes.append(f"{found['without']:,} rows have no intervals, for which the log, or a query of it, is too large")
