@@ -164,9 +164,7 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
         table,
         both if joined else 0,
         new.level,
-        tuple(
-            _notes(pairs, held, both if joined else 0, 0 if joined or shared == "clusters" else both, grew, known)
-        ),
+        tuple(_notes(pairs, held, both if joined else 0, 0 if joined or shared == "clusters" else both, grew, known)),
     )
 
 
