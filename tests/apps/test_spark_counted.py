@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import concordant as cc
 from concordant.errors import Idle
+from running import exit_status
 from spark_session import spark_tests
 
 pytestmark = spark_tests
@@ -150,6 +153,33 @@ def test_a_task_refuses_as_memory_does(spark: Any, monkeypatch: pytest.MonkeyPat
     kept = {"winner": ["a", "b", "b"], "loser": ["a", "a", "c"]}
     some = cs.audit(spark.createDataFrame(pa.table(kept)), reading={"on_error": "skip"}, replicates=0)
     assert some.queries["judgments"].to_pylist() == [2]
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("more", [[], ["--on-error", "skip"], ["--fragility"]])
+def test_the_command_audits_where_the_rows_lie(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    log = log_of("votes", np.random.default_rng(8))
+    log["judge"] = [f"j{place % 7}" for place in range(300)]
+    if "skip" in more:
+        log["loser"][5] = log["winner"][5]
+    if "--fragility" in more:
+        del log["query"]
+    csv.write_csv(pa.table(log), name := str(tmp_path / "votes.csv"))
+    said = []
+    for engine in (["--engine", "spark"], []):
+        asked = ["--replicates", "20", "--surrogate", "ranknet", *more, *engine]
+        said.append((exit_status("audit", name, *asked), capsys.readouterr()))
+    (ours, one), (plain, other) = said
+    assert ours == plain == 0 and one.out == other.out
+    assert one.err == other.err.replace("line 7", "1 row")  # of which Spark knows no number
+    (tmp_path / "wrong.csv").write_text("winner,loser\na,a\nb,c\n")
+    assert exit_status("audit", tmp_path / "wrong.csv", "--engine", "spark") == 2
+    assert "1 of 2 rows compare an item with itself" in capsys.readouterr().err
 
 
 def test_a_log_that_no_task_reads_comes_to_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

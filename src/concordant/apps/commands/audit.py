@@ -167,21 +167,12 @@ def audit(options: AuditOptions) -> None:
     asked_for(options.surrogates)  # a wrong name should not cost the reading of a large log
     if options.structure is not None:
         structure(options.structure)
-    with Progress(quiet, f"reading {log}", plan_of(options)):
-        reading = read_log(log, **asked_of(options))
-    if reading.rejects:
-        tell([f"skipped: {reading.report()}"])
-    options.say_notes(one_cluster(reading.notes))
-    prefs = reading.preferences
-    with Progress(quiet, "auditing", known=prefs):
-        asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
-        asked |= {"structure_options": click_options(options) or None}
-        fragile = _fragility(prefs, options) if options.fragility else None
-        if fragile and not options.replicates:
-            asked["top"] = None  # it says how many are asked about below
-        with patient() if options.keep_partial else nullcontext():
-            found = audited(prefs, AuditSettings(**asked), keep=options.keep_partial)
-            cut = "incomplete" in found.settings
+    asked = {one.name: getattr(options, one.name) for one in fields(AuditSettings)}
+    asked |= {"structure_options": click_options(options) or None}
+    if options.fragility and not options.replicates:
+        asked["top"] = None  # it says how many are asked about below
+    found, fragile = _found(options, AuditSettings(**asked))
+    cut = "incomplete" in found.settings
     if output is not None:
         with Progress(quiet, f"writing {output}") as step:
             if output.lower().endswith(".json"):
@@ -208,6 +199,27 @@ def audit(options: AuditOptions) -> None:
     options.say_notes([*found.notes, *(fragile.notes if fragile else ())])
     if cut:
         raise KeyboardInterrupt
+
+
+def _found(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, Fragility | None]:
+    """Read and audit; with Spark a log of many rows is audited where it lies, but for what all of it is needed for."""
+    log, quiet = options.log, options.quiet
+    if options.engine == "spark" and not options.fragility and not options.keep_partial:
+        from concordant.apps.commands import on_spark
+
+        if (there := on_spark.audit(options, settings)) is not None:
+            options.say_notes(one_cluster(there[1]))
+            return there[0], None
+    with Progress(quiet, f"reading {log}", plan_of(options)):
+        reading = read_log(log, **asked_of(options))
+    if reading.rejects:
+        tell([f"skipped: {reading.report()}"])
+    options.say_notes(one_cluster(reading.notes))
+    prefs = reading.preferences
+    with Progress(quiet, "auditing", known=prefs):
+        fragile = _fragility(prefs, options) if options.fragility else None
+        with patient() if options.keep_partial else nullcontext():
+            return audited(prefs, settings, keep=options.keep_partial), fragile
 
 
 def _fragility(prefs: Preferences, options: AuditOptions) -> Fragility:

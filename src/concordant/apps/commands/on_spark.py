@@ -1,10 +1,12 @@
-"""``--engine spark``: rank, fit, score and evaluate where the rows lie, the same numbers from what the tasks send."""
+"""``--engine spark``: rank, audit, fit, score and evaluate where the rows lie, the numbers from what the tasks send."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,9 @@ from concordant.apps.commands.evaluate import mean_row
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
-from concordant.apps.commands.options import EvaluateOptions, RankOptions, ScoreOptions
+from concordant.apps.commands.options import AuditOptions, EvaluateOptions, RankOptions, ScoreOptions
 from concordant.apps.commands.output import check_folder, check_output, is_folder, put_table, show
-from concordant.apps.commands.progress import Progress
+from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import written
 from concordant.apps.commands.reading_log import (
     asked_of,
@@ -31,10 +33,15 @@ from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
 from concordant.apps.spark import learning, metrics, ranking, scoring
+from concordant.apps.spark.audited import divided
+from concordant.apps.spark.counted import by_a_task, of_many_rows
 from concordant.apps.spark.frames import MOST_ALONE, JudgedQueries, Table
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import TooLarge
 from concordant.apps.spark.telling import told
+from concordant.auditing.audit import audit as audit_here
+from concordant.auditing.findings import Audit
+from concordant.auditing.settings import AuditSettings
 from concordant.errors import ConcordantError, InputError, UsageError, counted
 from concordant.io.engines.spark_session import session, without_pandas_warning
 from concordant.io.log.formats import Log, locate
@@ -135,6 +142,31 @@ def _ranked(
         return None, rows, notes
     board = ranking.ranking_of(frame, judged, structure, asked["interval"], asked["level"])
     return board, len(board), []
+
+
+@without_pandas_warning()
+def audit(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, list[str]] | None:
+    """Audit a log of many rows on the executors; also what is to be said of it. None, with nothing done: the driver's.
+
+    What it cannot read the driver says best.
+    """
+    log, reading = options.log, asked_of(options)
+    pool = reading["pool"]
+    with Progress(options.quiet, f"counting {log}"):
+        try:
+            judged = None if is_store(Path(log)) else of_many_rows(log, None, **reading)
+        except ConcordantError:
+            return None
+        if judged is None:
+            return None
+        skipped = judged.rejects() if "skip" in (options.on_error, options.clicks) else ()
+    if refused := judged.checks.stopping(skipped):
+        raise InputError(problems(judged.name, refused))
+    tell([f"skipped: {problems(judged.name, skipped)}"] if skipped else [])
+    with Progress(options.quiet, "auditing"):
+        found = None if pool is True else divided(judged, settings)
+        given = {one.name: getattr(settings, one.name) for one in fields(AuditSettings)}
+        return found or by_a_task(judged, partial(audit_here, **given), reading), [*judged.notes]
 
 
 def fit(ranker: Any, options: FitOptions) -> None:

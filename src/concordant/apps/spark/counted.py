@@ -112,20 +112,34 @@ def _found(
 ) -> Found:
     """Return what is found in the counts of a log: by the driver, in ``each`` query where it lies, or by a task."""
     given = {"master": master, **(reading or {})}
-    try:
-        options = {name: value for name, value in given.items() if name != "pool" and value is not None}
-        judged = JudgedQueries.opened(log, session, **options).sized(look=False)
-    except OnOneMachine:
-        judged = None
-    if judged is None or judged.total <= HERE:
+    judged = of_many_rows(log, session, **given)
+    if judged is None:
         return work(read(log, session=session, **given), **asked)
     if (parts := each(judged)) is not None:
         return parts
+    there = {name: value for name, value in asked.items() if name != "progress"}
+    return by_a_task(judged, partial(work, **there), given)
+
+
+def of_many_rows(log: Any, session: SparkSession | None, **reading: Any) -> JudgedQueries | None:
+    """Return the queries of a log of more than ``HERE`` rows; None of one whose counts the driver works on.
+
+    Errors: those of ``read``.
+    """
+    options = {name: value for name, value in reading.items() if name != "pool" and value is not None}
+    try:
+        judged = JudgedQueries.opened(log, session, **options).sized(look=False)
+    except OnOneMachine:
+        return None
+    return judged if judged.total > HERE else None
+
+
+def by_a_task(judged: JudgedQueries, work: Callable[[Preferences], Found], reading: Mapping[str, Any]) -> Found:
+    """Return what is found in all counts of a log by a task of its own. Errors: those of ``read`` and of the work."""
     frame = judged.frame
     if judged.compared:
         frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
-    there = {name: value for name, value in asked.items() if name != "progress"}
-    task = _Task.of(judged, given, partial(work, **there))
+    task = _Task.of(judged, reading, work)
     with judged.explained(), without_pandas_warning():
         found = frame.repartition(1).mapInArrow(task, from_arrow_schema(PIECES)).toArrow()
     made: Found | ConcordantError = next(one for _, one in objects(iter(found.to_batches())))
