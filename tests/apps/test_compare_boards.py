@@ -9,6 +9,7 @@ from test_command import rows as rows_of
 
 import concordant as cc
 from concordant.boards.saved_boards import saved_changes
+from seeds import seed
 
 OLD = "winner,loser,judge,day\n" + "".join(
     f"{a},{b},j{i % 7},2026-01-{1 + i % 20:02d}\n"
@@ -78,6 +79,28 @@ def test_votes_with_ids_are_shared_by_these(tmp_path, capsys):
     assert {row["item"]: float(row["standard_error"]) for row in rows_of(some)} == pytest.approx(errors)
     status, _, err = call(capsys, "compare", old, bad, "--id", "id")
     assert status == 2 and "1 vote of both logs by 'id' with another content in the other one (such as 'x1')" in err
+
+
+def test_rows_tell_whether_a_log_grew_where_its_votes_do_not(tmp_path, capsys):
+    """Days, say: all rows of the old file are in the new one. Votes alone, of three models, would be there anyway."""
+    rng = np.random.default_rng(seed(12))
+    sides = [("a", "b")] * 30 + [("b", "a")] * 20 + [("b", "c")] * 30 + [("c", "b")] * 20
+    rows = [f"{rng.integers(1, 29)},{a},{b},{'x' * int(rng.integers(0, 2))}" for a, b in sides]
+    later = [f"{rng.integers(1, 29)}.,{a},{b}," for a, b in sides * 3]
+    head = "day,winner,loser,remark"
+    for name, held in (("old", rows), ("grown", rows + later), ("other", later), ("other columns", rows + later)):
+        lines = [head, *held] if name != "other columns" else [line.split(",", 1)[1] for line in [head, *held]]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    old = str(tmp_path / "old.csv")
+    for name, told in (("grown", True), ("other", False)):
+        status, out, err = call(capsys, "compare", old, str(tmp_path / f"{name}.csv"))
+        assert status == 0 and ("the new board holds the 100 judgments of the old one and 300 more" in err) == told
+        assert ("look like some of the other, but so would others" in err) != told
+        back = call(capsys, "compare", str(tmp_path / f"{name}.csv"), old)
+        assert ("the old board holds the 100 judgments of the new one, too" in back[2]) == told
+        known = call(capsys, "compare", old, str(tmp_path / f"{name}.csv"), "--shared", "common" if told else "none")
+        assert known[1] == out
+    assert call(capsys, "compare", old, str(tmp_path / "other columns.csv"))[0] == 0
 
 
 def test_a_terminal_shows_a_table_and_sentences(logs, capsys, monkeypatch):

@@ -46,6 +46,8 @@ PARTS = ("own_votes", "new_clusters", "opponents", "new_opponents")
 """Columns of the steps by which a score moved."""
 CHANCE = 0.01
 """How likely it may be at most that one log seems to hold all of the other by chance, to be taken for one that grew."""
+GREW = "may have grown"
+"""The code of the note that one board may hold all judgments of the other: what they are does not tell."""
 ROUNDING = 1e-13
 """Share of a variance that is left of it by rounding."""
 SAID = {"own_votes": "its own votes", "new_clusters": "new judges", "opponents": "the scores of its opponents"}
@@ -156,7 +158,7 @@ def board_changes(old: Ranking, new: Ranking, *, shared: str | Preferences = "au
     both = int(pairs.both.sum())
     held = [both == len(side.prefs) for side in sides]
     grew = shared == "auto" and any(held)
-    told = grew and (all(held) or pairs.chance() < CHANCE)
+    told = grew and (all(held) or chance_of_holding(*sorted(pairs.count, key=np.sum)) < CHANCE)
     joined = known is not None or shared == "common" or told
     matrix, freedom = pairs.covariance(joined, apart=known is None and shared == "none")
     table = _table(pairs, matrix, freedom, new.level, seed)
@@ -195,7 +197,8 @@ def _notes(
         if alike:
             text += ", though up to {alike:,} look alike; if all of those are the same votes: {ask}"
     ask, column = Setting("shared", "common"), Setting("columns", key="id")
-    notes = [Note("shared judgments", text, joined=joined, more=other - one, alike=alike, ask=ask, id=column)]
+    code = "shared judgments" if joined or not grew else GREW
+    notes = [Note(code, text, joined=joined, more=other - one, alike=alike, ask=ask, id=column)]
     return [*notes, *came_and_went(pairs.names, np.array(pairs.there), pairs.common & ~pairs.sure)]
 
 
@@ -337,17 +340,6 @@ class _Pair:
             (keys[0], keys[1]), (count[0], count[1]), both, cluster,
         )  # fmt: skip
 
-    def chance(self) -> float:
-        """How likely other judgments, of each kind as many on average, would seem to be all of one board on the other.
-
-        Poisson(x) judgments of a kind are seldom as many as Poisson(y), where these are as many, and nearly always at
-        most so many where x is far below y.
-        """
-        less, more = sorted(self.count, key=lambda count: int(count.sum()))
-        x, y = (side[less > 0].astype(np.float64) for side in (less, more))
-        within = log_ndtr((y - x + 0.5) / np.sqrt(x + y))
-        return float(np.exp(np.where(x == y, np.log(i0e(2.0 * x)), within).sum()))
-
     def covariance(self, joined: bool, apart: bool) -> tuple[Floats, float]:
         """That of the differences of all items, in the common gauge, and its degrees of freedom."""
         influence, rows = [], []
@@ -388,6 +380,24 @@ class _Pair:
         )  # nothing is left: both boards are the same there
         left[rounding], left[:, rounding] = 0.0, 0.0
         return left * units / max(units - 1, 1), freedom
+
+
+def chance_of_holding(less: Ints, more: Ints) -> float:
+    """How likely other judgments, of each kind as many on average, would be at most as many as ``more`` of each kind.
+
+    Poisson(x) judgments of a kind are seldom as many as Poisson(y), where these are as many, and nearly always at most
+    so many where x is far below y. 0 where they are not at most so many.
+
+    >>> chance_of_holding(np.array([30, 20]), np.array([100, 90])) > 0.99
+    True
+    >>> chance_of_holding(np.ones(40, np.int64), np.ones(40, np.int64)) < 1e-9
+    True
+    """
+    if (less > more).any():
+        return 0.0
+    x, y = (side[less > 0].astype(np.float64) for side in (less, more))
+    within = log_ndtr((y - x + 0.5) / np.sqrt(x + y))
+    return float(np.exp(np.where(x == y, np.log(i0e(2.0 * x)), within).sum()))
 
 
 def _kinds(rows: Floats) -> Ints:

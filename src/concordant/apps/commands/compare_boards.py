@@ -8,8 +8,10 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 import pyarrow as pa
 
 from concordant.apps.commands.options import CompareOptions
@@ -19,11 +21,11 @@ from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import board_of
 from concordant.apps.commands.reading_log import asked_of
 from concordant.apps.commands.saying import one_line
-from concordant.boards.changes import BoardChange, board_changes, divided
+from concordant.boards.changes import CHANCE, GREW, BoardChange, board_changes, chance_of_holding, divided
 from concordant.boards.first_place import first_place
 from concordant.boards.saved_boards import COLUMNS, saved_changes
 from concordant.errors import UsageError, few
-from concordant.io.engines.counting import with_columns
+from concordant.io.engines.counting import open_log, with_columns
 from concordant.io.ingest import Store
 from concordant.io.log.formats import locate
 from concordant.io.read import read_log
@@ -39,6 +41,8 @@ from concordant.ranking.rank import Ranking
 from concordant.ranking.shown import remarks
 from concordant.record import recording
 
+LOOKED = 1 << 28
+"""Bytes of files up to which it is looked at whether all rows of one are in the other."""
 SHOWN = ("item", "old", "new", "difference", "standard_error", "p_max_t", "p_holm", "rank_old", "rank_new")
 """Columns on a terminal; what moved the items that moved is said in sentences."""
 
@@ -58,7 +62,10 @@ def compare_boards(options: CompareOptions) -> None:
         (old, told), (new, more) = _logs(options) if options.by is None else _parts(options, options.by)
         tell([*told, *more])
         with Progress(options.quiet, "comparing"):
-            found = board_changes(old, new, shared=_shared(options, old), seed=options.seed)
+            shared = _shared(options, old)
+            found = board_changes(old, new, shared=shared, seed=options.seed)
+            if shared == "auto" and any(note.code == GREW for note in found.notes) and _grew(options):
+                found = board_changes(old, new, shared="common", seed=options.seed)
         beside = () if options.by is None else (options.by,)
         said = [*dict.fromkeys(one_cluster([*remarks(old), *remarks(new)], beside=beside))]
     with Progress(options.quiet, "comparing"):
@@ -174,6 +181,27 @@ def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
         both = read_log(new, **asked, votes=Votes(other=votes.seen), window=Window(**options.window())).preferences
     both = untimed(both)
     return both if isinstance(both, Comparisons) and len(both) else "clusters"
+
+
+def _grew(options: CompareOptions) -> bool:
+    """Whether all rows of one file, in whatever columns, are among those of the other, as chance would not have it."""
+    files = [Path(name) for name in (options.log, str(options.new))]
+    if not all(file.is_file() and file.stat().st_size <= LOOKED for file in files):
+        return False
+    counters = [open_log(locate(file), None, options.memory_limit, options.threads) for file in files]
+    names = [name for name in counters[0].log.columns if name in counters[1].log.columns]
+    sides = []
+    for counter, here, there in zip(counters, ("old", "new"), ("new", "old"), strict=True):
+        found, rows = counter.count_rows({name: name for name in names})
+        cells = [texts(found[name], as_json=False).cast(pa.large_string()) for name in names]
+        columns: dict[str, Any] = {f"c{place}": column for place, column in enumerate(cells)}
+        columns |= {here: rows.astype(np.int64), there: np.zeros(len(rows), np.int64)}
+        sides.append(pa.table(columns).select([*list(columns)[: len(names)], "old", "new"]))
+    both = pa.concat_tables(sides)
+    each = both.group_by(both.column_names[:-2]).aggregate([("old", "sum"), ("new", "sum")])
+    old, new = (each[f"{side}_sum"].to_numpy() for side in ("old", "new"))
+    less, more = sorted((old, new), key=np.sum)
+    return bool((less <= more).all()) and chance_of_holding(less, more) < CHANCE
 
 
 def _of_days(options: CompareOptions, first: str, last: str) -> str | Comparisons:
