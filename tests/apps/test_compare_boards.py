@@ -30,7 +30,7 @@ def logs(tmp_path):
 def test_two_logs(logs, capsys):
     status, out, err = call(capsys, "compare", *logs)
     assert status == 0 and "the new board holds the 200 judgments of the old one and 70 more" in err
-    twin = cc.board_changes(*(cc.rank(cc.read(log)) for log in logs)).table.to_pylist()
+    twin = cc.board_changes(*(cc.rank(cc.read(log)) for log in logs), shared="common").table.to_pylist()
     for row, other in zip(rows_of(out), twin, strict=True):
         assert row["item"] == other["item"]
         for name in ("old", "new", "difference", "standard_error", "p_value", "p_max_t", "own_votes", "opponents"):
@@ -79,6 +79,23 @@ def test_votes_with_ids_are_shared_by_these(tmp_path, capsys):
     assert {row["item"]: float(row["standard_error"]) for row in rows_of(some)} == pytest.approx(errors)
     status, _, err = call(capsys, "compare", old, bad, "--id", "id")
     assert status == 2 and "1 vote of both logs by 'id' with another content in the other one (such as 'x1')" in err
+    assert "--shared none takes all for different ones" in err
+    assert call(capsys, "compare", old, bad, "--id", "id", "--shared", "none")[0] == 0
+
+
+def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys):
+    """The last week of either file: other votes, whatever their ids."""
+    head = "id,day,winner,loser\n"
+    won = np.random.default_rng(seed(13)).random(40 * 30) < 0.4
+    won[:400:3] ^= True
+    rows = [f"{i},2026-01-{1 + i // 40:02d},{'ab'[one]},{'ba'[one]}\n" for i, one in enumerate(won.tolist())]
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text(head + "".join(rows[: 40 * 20]))
+    new.write_text(head + "".join(rows))
+    asked = ["compare", str(old), str(new), "--id", "id", "--time", "day", "--last", "7d"]
+    status, out, err = call(capsys, *asked)
+    assert status == 0 and "counted once" not in err, err
+    assert call(capsys, *asked, "--shared", "none")[1] == out
 
 
 def test_rows_tell_whether_a_log_grew_where_its_votes_do_not(tmp_path, capsys):

@@ -219,6 +219,12 @@ def test_scores_that_are_all_equal_are_told(capsys, tmp_path):
     (tmp_path / "sc.csv").write_text("query,item,score\nq,a,1\nq,b,1\nr,a,2\nr,b,1\ns,a,3\ns,b,3\n")
     (tmp_path / "la.csv").write_text("query,item,label\nq,a,1\nq,b,0\nr,a,0\nr,b,1\ns,a,1\ns,b,1\n")
     status, _, err = call(capsys, "evaluate", str(tmp_path / "sc.csv"), str(tmp_path / "la.csv"))
-    assert status == 0 and "in 1 of 3 queries all scores are equal: metrics of places then go by the order" in err
+    assert (
+        status == 0 and "in 1 of 3 queries all scores are equal: 'ndcg@10' goes by the order of the rows there" in err
+    )
+    for more in (["--metric", "auc"], ["--convention", "trec"], ["--convention", "sklearn"]):
+        assert (
+            "are equal" not in call(capsys, "evaluate", *(str(tmp_path / f"{x}.csv") for x in ("sc", "la")), *more)[2]
+        )
     (tmp_path / "sc.csv").write_text("query,item,score\nq,a,1\nq,b,2\nr,a,2\nr,b,1\ns,a,3\ns,b,3\n")
     assert "are equal" not in call(capsys, "evaluate", str(tmp_path / "sc.csv"), str(tmp_path / "la.csv"))[2]

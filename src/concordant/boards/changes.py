@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
-from scipy.special import expit, i0e, log_ndtr
+from scipy.special import betainc, expit
 
 from concordant.errors import InputError, Setting, UsageError, counted, few
 from concordant.preferences.counted import recounted
@@ -61,7 +61,7 @@ class BoardChange:
     >>> import concordant as cc
     >>> old = cc.Preferences.from_comparisons(list("abac"), list("baca"), count=[60, 40, 60, 40])
     >>> new = old + cc.Preferences.from_comparisons(list("ab"), list("ba"), count=[10, 60])
-    >>> change = cc.board_changes(cc.rank(old), cc.rank(new))
+    >>> change = cc.board_changes(cc.rank(old), cc.rank(new), shared="common")
     >>> row = change.table.to_pylist()[0]
     >>> row["item"], round(row["difference"], 2), round(row["own_votes"] + row["opponents"], 2), row["p_max_t"] < 0.01
     ('b', 0.51, 0.51, True)
@@ -383,21 +383,23 @@ class _Pair:
 
 
 def chance_of_holding(less: Ints, more: Ints) -> float:
-    """How likely other judgments, of each kind as many on average, would be at most as many as ``more`` of each kind.
+    """How likely a log of other judgments of the same kinds would hold at most as many of each kind as a larger one.
 
-    Poisson(x) judgments of a kind are seldom as many as Poisson(y), where these are as many, and nearly always at most
-    so many where x is far below y. 0 where they are not at most so many.
+    Of the z judgments of a kind in both logs each is of the smaller one with the same chance p, that of all: the
+    product of P(Binomial(z, p) ≤ z/2) over the kinds. 0 where it does not hold at most as many.
 
     >>> chance_of_holding(np.array([30, 20]), np.array([100, 90])) > 0.99
     True
-    >>> chance_of_holding(np.ones(40, np.int64), np.ones(40, np.int64)) < 1e-9
+    >>> chance_of_holding(np.array([1000, 900, 800, 700] * 4), np.array([1010, 930, 800, 710] * 4)) < 0.01
     True
     """
     if (less > more).any():
         return 0.0
-    x, y = (side[less > 0].astype(np.float64) for side in (less, more))
-    within = log_ndtr((y - x + 0.5) / np.sqrt(x + y))
-    return float(np.exp(np.where(x == y, np.log(i0e(2.0 * x)), within).sum()))
+    both = (less + more).astype(np.float64)
+    p, both = less.sum() / max(both.sum(), 1.0), both[both > 0]
+    half = np.floor(both / 2)
+    within = betainc(both - half, half + 1.0, 1.0 - p)  # the law of the binomial
+    return float(np.exp(np.log(np.maximum(within, 1e-300)).sum()))
 
 
 def _kinds(rows: Floats) -> Ints:

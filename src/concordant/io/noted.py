@@ -92,6 +92,9 @@ def _unused_weights(log: Log, layout: Layout, given: Mapping[str, str]) -> list[
                 text += "; whole numbers that say how often a row was seen are given as {count}"
             many = MANY_OF[layout.kind]
             said.append(Note("unused weights", text, log=log.name, column=column, many=many, count=count))
+        elif layout.form == "table of wins":
+            text = "{log}: the column {column!r} looks like {what} and is not used: a table of wins has counts alone"
+            said.append(Note("unused counts", text, log=log.name, column=column, what=what))
         elif not {"weight", "grade"} & {*roles} if weighs else "count" not in roles:
             text = "{log}: the column {column!r} looks like {what} and is not used: {ask} reads it"
             ask = Setting("columns", column, key="weight") if weighs else count

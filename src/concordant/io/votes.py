@@ -143,7 +143,9 @@ class Votes:
             labels = [ids[int(place)].as_py() for place in first[at[differ]][:3]]
             raise InputError(
                 f"{name}: {counted(number, 'votes')} of both logs by {self.column!r} with another content in the "
-                f"other one (such as {few(labels)}); an id is that of one vote"
+                f"other one (such as {few(labels)}); an id is that of one vote (",
+                Setting("shared", "none"),
+                " takes all for different ones)",
             )
         return np.asarray(first[np.sort(at)])
 

@@ -141,11 +141,6 @@ class _Rows:
         self.cells = cells.take(pa.array(by_row[held]))
         self.row, self.column = np.repeat(np.arange(size), width)[held], np.tile(np.arange(width), size)[held]
         self.held = np.bincount(self.row, minlength=size)
-        """Cells of each row that say something."""
-        self.last = np.zeros(size, np.int64)
-        """The number of the last of them, counted from 1 on."""
-        np.maximum.at(self.last, self.row, self.column + 1)
-        self.held = np.bincount(self.row, minlength=size)
         """Of each row, the number of its cells that say something."""
         self.last = np.zeros(size, np.int64)
         """Of each row, the place of the last of them, counted from 1."""

@@ -171,15 +171,17 @@ def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
 
 
 def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
-    """The judgments of two logs that have equal ids, or that there are none; None where one of the logs is a store."""
-    if any(is_store(Path(name)) for name in (options.log, new)):
+    """The judgments of two logs that have equal ids, or that there are none.
+
+    None where a log is a store, or of whose votes only some count, or some count less.
+    """
+    some = options.half_life is not None or any(options.window().values())
+    if some or any(is_store(Path(name)) for name in (options.log, new)):
         return None
     votes = Votes(keeping=True)
     with recording():  # both logs were read, and are told of, as they are ranked
-        read_log(options.log, **asked_of(options), votes=votes, window=Window(**options.window()))
-        asked = asked_of(options)
-        both = read_log(new, **asked, votes=Votes(other=votes.seen), window=Window(**options.window())).preferences
-    both = untimed(both)
+        read_log(options.log, **asked_of(options), votes=votes)
+        both = untimed(read_log(new, **asked_of(options), votes=Votes(other=votes.seen)).preferences)
     return both if isinstance(both, Comparisons) and len(both) else "clusters"
 
 

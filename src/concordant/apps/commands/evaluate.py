@@ -22,9 +22,10 @@ from concordant.apps.commands.progress import Progress
 from concordant.apps.commands.reading_log import asked_of, check_grades
 from concordant.apps.commands.saying import one_line
 from concordant.apps.models.directory import is_model
-from concordant.errors import InputError, UsageError
+from concordant.errors import InputError, UsageError, few
 from concordant.io.read import read_log
 from concordant.losses.metrics.auc import auc_difference, auc_interval
+from concordant.losses.metrics.conventions import convention_of
 from concordant.losses.metrics.judged_lists import Floats
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.preferences.labels import Labels
@@ -120,7 +121,10 @@ def evaluate(options: EvaluateOptions) -> None:
             lists = match(valued, judged, options.unmatched)
         each, costs = list(judges), of_metrics(judges)
         values = {name: _values(judges[name], lists) for name in steps("metrics", each, costs=costs, single=True)}
-    options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else []), *_tied(lists)])
+    options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
+    if convention_of(options.convention or "burges").ties == "input":
+        placed = [name for name in names if (known := canonical(name.partition("@")[0].strip("-"))) and _cut(known)]
+        options.say_notes(_tied(lists, placed) if placed else [])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
@@ -143,16 +147,21 @@ def evaluate(options: EvaluateOptions) -> None:
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
 
 
-def _tied(lists: Matched) -> list[Note]:
-    """Say of how many queries every score is the same, though labels are not."""
+def _cut(known: str) -> bool:
+    """Whether a metric looks at places."""
+    return METRICS[known].cutoff
+
+
+def _tied(lists: Matched, names: list[str]) -> list[Note]:
+    """Say of how many queries every score is the same, though labels are not: metrics of places are by chance there."""
     rows = len(lists.score)
     code = np.zeros(rows, np.int64) if lists.query is None else Labels.encode(lists.query)[1].astype(np.int64)
     each = Ragged.runs(np.sort(code))
     order = np.argsort(code, kind="stable")
     alike = [each.most(values[order]) == each.least(values[order]) for values in (lists.score, lists.label)]
     tied = int((alike[0] & ~alike[1]).sum())
-    text = "in {tied:,} of {of:,} queries all scores are equal: metrics of places then go by the order of the rows"
-    return [Note("scores alike", text, tied=tied, of=len(each))] if tied else []
+    text = "in {tied:,} of {of:,} queries all scores are equal: {names} {many:goes|go} by the order of the rows there"
+    return [Note("scores alike", text, tied=tied, of=len(each), names=few(names), many=len(names))] if tied else []
 
 
 def _read(source: str, columns: dict[str, str | None]) -> Valued:

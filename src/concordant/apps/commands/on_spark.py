@@ -154,7 +154,7 @@ def audit(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, list[s
     pool = reading["pool"]
     with Progress(options.quiet, f"counting {log}"):
         try:
-            judged = None if is_store(Path(log)) else of_many_rows(log, None, **reading)
+            judged = of_many_rows(log, None, **reading)
         except ConcordantError:
             return None
         if judged is None:

@@ -7,9 +7,11 @@ judgments, and only what it finds leaves that.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -21,13 +23,14 @@ from concordant.apps.report.report import Report
 from concordant.apps.report.report import report as report_here
 from concordant.apps.spark.audited import divided
 from concordant.apps.spark.checking import ROWS, Checks
-from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, read
+from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, located, quoted, read
 from concordant.apps.spark.learning_held import PIECES, objects, pieces
 from concordant.auditing.audit import audit as audit_here
 from concordant.auditing.findings import Audit
 from concordant.auditing.settings import AuditSettings
 from concordant.errors import ConcordantError, UsageError
 from concordant.io.engines.spark_session import without_pandas_warning
+from concordant.io.store.catalogue import is_store
 from concordant.preferences.pooling import settle_queries, settle_unranked
 from concordant.preferences.preferences import Preferences
 
@@ -48,8 +51,8 @@ def audit(
 ) -> Audit:
     """Audit a log that lies on Spark: it is counted there, and ``concordant.audit`` works on the counts.
 
-    Queries of a log of more than 2.1 million rows are audited where they lie; a log that is one query, clicks and votes
-    that are ranked together have a task of their own. The findings come to the driver.
+    Queries of a log of more than 2.1 million rows are audited where they lie; a log that is one query, clicks and queries
+    of one pair each have a task of their own. The findings come to the driver.
 
     Parameters
     ----------
@@ -112,6 +115,8 @@ def _found(
 ) -> Found:
     """Return what is found in the counts of a log: by the driver, in ``each`` query where it lies, or by a task."""
     given = {"master": master, **(reading or {})}
+    if not isinstance(log, str | os.PathLike | list | tuple):
+        log = located(log)  # a stream is read once
     judged = of_many_rows(log, session, **given)
     if judged is None:
         return work(read(log, session=session, **given), **asked)
@@ -126,6 +131,8 @@ def of_many_rows(log: Any, session: SparkSession | None, **reading: Any) -> Judg
 
     Errors: those of ``read``.
     """
+    if isinstance(log, str | os.PathLike) and is_store(Path(log)):
+        return None
     options = {name: value for name, value in reading.items() if name != "pool" and value is not None}
     try:
         judged = JudgedQueries.opened(log, session, **options).sized(look=False)
@@ -138,7 +145,7 @@ def by_a_task(judged: JudgedQueries, work: Callable[[Preferences], Found], readi
     """Return what is found in all counts of a log by a task of its own. Errors: those of ``read`` and of the work."""
     frame = judged.frame
     if judged.compared:
-        frame = frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS))
+        frame = frame.groupBy(*map(quoted, frame.columns)).agg(fn.count(fn.lit(1)).alias(ROWS))
     task = _Task.of(judged, reading, work)
     with judged.explained(), without_pandas_warning():
         found = frame.repartition(1).mapInArrow(task, from_arrow_schema(PIECES)).toArrow()

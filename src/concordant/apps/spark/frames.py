@@ -30,7 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -439,7 +439,8 @@ class JudgedQueries:
                 "structures by name whose scores are found so",
             )
         frame = self.frame if label is None else self.frame.where(fn.col("query") == fn.lit(label))
-        return frame.groupBy(*frame.columns).agg(fn.count(fn.lit(1)).alias(ROWS)) if self.compared else frame
+        each = frame.groupBy(*map(quoted, frame.columns))
+        return each.agg(fn.count(fn.lit(1)).alias(ROWS)) if self.compared else frame
 
 
 def _made(
@@ -508,6 +509,11 @@ def read(log: Any, *, session: SparkSession | None = None, master: str | None = 
     ``reading`` is what ``concordant.read`` takes. Errors: InputError, UsageError.
     """
     return read_by(log, engine=session or "spark", master=master, **reading)
+
+
+def quoted(name: str) -> Column:
+    """Return a column by its name, whatever stands in it."""
+    return fn.col("`" + name.replace("`", "``") + "`")
 
 
 def located(source: Any) -> Log:

@@ -15,7 +15,8 @@ def mark_of(columns: Sequence[str]) -> str:
     """
     if len(columns) == 1:
         return next((mark for mark in MARKS if mark in columns[0]), "")
-    numbers = {mark: sum(name.count(mark) for name in columns) for mark in MARKS if mark != ","}
+    several = [mark for mark in MARKS if mark not in ",|"]  # bars stand in names of metrics
+    numbers = {mark: sum(name.count(mark) for name in columns) for mark in several}
     return next((mark for mark, number in numbers.items() if columns and number >= len(columns)), "")
 
 
