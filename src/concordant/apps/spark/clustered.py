@@ -159,7 +159,7 @@ def numbers_among(prefs: Comparisons, kinds: Comparisons) -> Ints:
     """The number of each judgment among kinds that say the same, whoever made it."""
     items = kinds.items.codes_of(prefs.items.values).astype(np.int64)
     told, known = _told(prefs, items), _told(kinds, np.arange(len(kinds.items)))
-    _, found = np.unique(np.concatenate([known, told]), axis=0, return_inverse=True)
+    found = np.unique(np.concatenate([known, told]), axis=0, return_inverse=True)[1].reshape(-1)  # NumPy 2.0: (n, 1)
     place = np.zeros(len(found), np.int64)
     place[found[: len(known)]] = np.arange(len(known))
     return place[found[len(known) :]]
