@@ -51,8 +51,8 @@ def audit(
 ) -> Audit:
     """Audit a log that lies on Spark: it is counted there, and ``concordant.audit`` works on the counts.
 
-    Queries of a log of more than 2.1 million rows are audited where they lie; a log that is one query, clicks and queries
-    of one pair each have a task of their own. The findings come to the driver.
+    Queries of a log of more than 2.1 million rows are audited where they lie; a log that is one query, clicks and
+    queries of one pair each have a task of their own. The findings come to the driver.
 
     Parameters
     ----------
