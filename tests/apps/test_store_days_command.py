@@ -151,7 +151,7 @@ def test_last_days_of_a_store_share_what_they_share(run: Run) -> None:
     for more, said in (
         (
             "--as-of 2026-01-02 --with 2026-01-03 --last 2d",
-            "both boards hold 300 judgments of the days that they share",
+            "both boards hold 300 judgments: they are counted once",
         ),
         ("--as-of 2026-01-02 --with 2026-01-03 --last 1d", "the two boards are taken to hold different judgments"),
         ("--as-of 2026-01-02 --with 2026-01-03 --last 2d --shared common", "are taken for the same"),
@@ -169,7 +169,7 @@ def test_windows_of_a_log_with_times_share_what_those_of_a_store_do(run: Run, tm
         run(f"ingest {tmp_path}/2026-01-0{number}.csv --store s.store -q")
         rows += own
     Path("all.csv").write_text("winner,loser,date\n" + "\n".join(rows) + "\n")
-    for last, said in (("2d", "both boards hold 85 judgments of the days"), ("1d", "hold different judgments")):
+    for last, said in (("2d", "both boards hold 85 judgments: they"), ("1d", "hold different judgments")):
         window = f"--as-of 2026-01-02 --with 2026-01-03 --last {last} -o"
         for log in ("s.store", "all.csv --time date"):
             err = run(f"compare {log} {window} {log[0]}.csv")[1]

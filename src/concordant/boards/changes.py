@@ -184,7 +184,7 @@ def _notes(
         text = "both boards hold {joined:judgments}: they are counted once"
     elif joined:
         text = (
-            "{joined:judgments} of both boards, as many as look alike, are taken for the same: they are counted once; "
+            "{joined:judgments} of both boards, as many as are equal, are taken for the same: they are counted once; "
             "where fewer are the same, differences are less sure"
         )
     elif grew and alike:
