@@ -333,7 +333,7 @@ for name in cc.__all__:
 ranker = cc.ListRanker(ridge=2.0).set_params(ridge=0.5)
 assert repr(ranker) == "ListRanker(ridge=0.5)", ranker
 X = np.arange(12.0).reshape(6, 2)
-fitted = ranker.fit((X, list("abcabc"), list("pppqqq")), [0, 1, 2, 0, 1, 2])
+fitted = ranker.fit((X, list("abcabc"), list("pppqqq")), [0, 1, 2, 1, 2, 0])
 assert (pickle.loads(pickle.dumps(fitted)).predict(X) == fitted.predict(X)).all()
 try:
     ranker.set_params(nothing=1)
