@@ -87,7 +87,7 @@ def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys):
     """The last week of either file: other votes, whatever their ids."""
     head = "id,day,winner,loser\n"
     won = np.random.default_rng(seed(13)).random(40 * 30) < 0.4
-    won[:400:3] ^= True
+    won[520:800:2] = True  # days 14 to 20
     rows = [f"{i},2026-01-{1 + i // 40:02d},{'ab'[one]},{'ba'[one]}\n" for i, one in enumerate(won.tolist())]
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     old.write_text(head + "".join(rows[: 40 * 20]))
