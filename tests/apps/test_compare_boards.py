@@ -83,19 +83,27 @@ def test_votes_with_ids_are_shared_by_these(tmp_path, capsys):
     assert call(capsys, "compare", old, bad, "--id", "id", "--shared", "none")[0] == 0
 
 
-def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys):
-    """The last week of either file: other votes, whatever their ids."""
+@pytest.mark.parametrize("later", [40, 120])
+def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys, later):
+    """The last week of either file: other votes, whatever their ids, and though all rows of the one are in the other.
+
+    Where there are three times as many a day, as many of each kind are among them.
+    """
     head = "id,day,winner,loser\n"
-    won = np.random.default_rng(seed(13)).random(40 * 30) < 0.4
+    days = [1 + i // 40 for i in range(40 * 20)] + [21 + i // later for i in range(later * 10)]
+    won = np.random.default_rng(seed(13)).random(len(days)) < 0.4
     won[520:800:2] = True  # days 14 to 20
-    rows = [f"{i},2026-01-{1 + i // 40:02d},{'ab'[one]},{'ba'[one]}\n" for i, one in enumerate(won.tolist())]
+    both = zip(days, won.tolist(), strict=True)
+    rows = [f"{i},2026-01-{day:02d},{'ab'[one]},{'ba'[one]}\n" for i, (day, one) in enumerate(both)]
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     old.write_text(head + "".join(rows[: 40 * 20]))
     new.write_text(head + "".join(rows))
-    asked = ["compare", str(old), str(new), "--id", "id", "--time", "day", "--last", "7d"]
-    status, out, err = call(capsys, *asked)
-    assert status == 0 and "counted once" not in err, err
-    assert call(capsys, *asked, "--shared", "none")[1] == out
+    for more in (["--id", "id"], []):
+        asked = ["compare", str(old), str(new), *more, "--time", "day", "--last", "7d"]
+        status, out, err = call(capsys, *asked)
+        assert status == 0 and "counted once" not in err, err
+        assert ("so would others" in err) == (later == 120)
+        assert call(capsys, *asked, "--shared", "none")[1] == out
 
 
 def test_rows_tell_whether_a_log_grew_where_its_votes_do_not(tmp_path, capsys):

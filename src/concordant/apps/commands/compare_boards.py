@@ -170,13 +170,17 @@ def _shared(options: CompareOptions, old: Ranking) -> str | Comparisons:
     return _of_days(options, first, last) if first <= last else "clusters"
 
 
+def _some(options: CompareOptions) -> bool:
+    """Whether only some of the votes of either log count, or some count less."""
+    return options.half_life is not None or any(options.window().values())
+
+
 def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
     """The judgments of two logs that have equal ids, or that there are none.
 
     None where a log is a store, or of whose votes only some count, or some count less.
     """
-    some = options.half_life is not None or any(options.window().values())
-    if some or any(is_store(Path(name)) for name in (options.log, new)):
+    if _some(options) or any(is_store(Path(name)) for name in (options.log, new)):
         return None
     votes = Votes(keeping=True)
     with recording():  # both logs were read, and are told of, as they are ranked
@@ -188,7 +192,7 @@ def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
 def _grew(options: CompareOptions) -> bool:
     """Whether all rows of one file, in whatever columns, are among those of the other, as chance would not have it."""
     files = [Path(name) for name in (options.log, str(options.new))]
-    if not all(file.is_file() and file.stat().st_size <= LOOKED for file in files):
+    if _some(options) or not all(file.is_file() and file.stat().st_size <= LOOKED for file in files):
         return False
     counters = [open_log(locate(file), None, options.memory_limit, options.threads) for file in files]
     names = [name for name in counters[0].log.columns if name in counters[1].log.columns]
