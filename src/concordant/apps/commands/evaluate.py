@@ -123,7 +123,8 @@ def evaluate(options: EvaluateOptions) -> None:
         values = {name: _values(judges[name], lists) for name in steps("metrics", each, costs=costs, single=True)}
     options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
     if convention_of(options.convention or "burges").ties == "input":
-        placed = [name for name in names if (known := canonical(name.partition("@")[0].strip("-"))) and _cut(known)]
+        called = {name: canonical(name.partition("@")[0].strip("-")) for name in names}
+        placed = [name for name, known in called.items() if known and METRICS[known].cutoff]
         options.say_notes(_tied(lists, placed) if placed else [])
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
@@ -145,11 +146,6 @@ def evaluate(options: EvaluateOptions) -> None:
     for name, found in values.items():
         if missing := int(np.isnan(found).sum()):
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
-
-
-def _cut(known: str) -> bool:
-    """Whether a metric looks at places."""
-    return METRICS[known].cutoff
 
 
 def _tied(lists: Matched, names: list[str]) -> list[Note]:
