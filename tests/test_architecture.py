@@ -112,7 +112,7 @@ INSIDE_FUNCTIONS = {
     ("apps/commands/__init__.py", "concordant.apps.commands.options"): "start-up time of --help",
     **{
         (f"apps/commands/{name}.py", "concordant.apps.commands.on_spark"): "optional: the extra spark"
-        for name in ("audit", "rank", "fit", "score", "evaluate")
+        for name in ("audit", "rank", "report", "fit", "score", "evaluate")
     },
     (
         "apps/commands/evaluate.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,36 @@ def test_the_command_audits_where_the_rows_lie(
     (tmp_path / "wrong.csv").write_text("winner,loser\na,a\nb,c\n")
     assert exit_status("audit", tmp_path / "wrong.csv", "--engine", "spark") == 2
     assert "1 of 2 rows compare an item with itself" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("more", [[], ["--cluster", "judge", "--no-audit"], ["--on-error", "skip", "--title", "ours"]])
+def test_the_command_has_a_large_log_reported_by_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    from concordant.apps.commands import on_spark
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    monkeypatch.setattr(counted, "read", None)
+    tasks = list[Any]()
+    by_a_task = on_spark.by_a_task
+    monkeypatch.setattr(on_spark, "by_a_task", lambda *given: tasks.append(given) or by_a_task(*given))
+    log = log_of("votes", np.random.default_rng(9))
+    log["judge"] = [f"j{place % 7}" for place in range(300)]
+    if "skip" in more:
+        log["loser"][5] = log["winner"][5]
+    csv.write_csv(pa.table(log), name := str(tmp_path / "votes.csv"))
+    found = []
+    for place, engine in enumerate([["--engine", "spark"], []]):
+        page = tmp_path / f"{place}.html"
+        assert exit_status("report", name, *more, *engine, "-o", page) == 0
+        said = capsys.readouterr().err.replace(str(page), "page.html")
+        data = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(encoding="utf-8"))
+        assert data is not None
+        found.append((json.loads(data[1].replace(" --engine spark", "")), said.replace("line 7", "1 row")))
+    assert len(tasks) == 1
+    assert found[0] == found[1]
 
 
 def test_a_log_that_no_task_reads_comes_to_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

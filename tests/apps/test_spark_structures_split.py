@@ -267,6 +267,22 @@ def test_the_ranking_of_memory(spark: Any, structure: str, kind: str, monkeypatc
     alike(on_spark(spark, log, structure, monkeypatch, **own), cc.rank(read(log), structure, **own))
 
 
+@pytest.mark.parametrize("structure", ["combsum", "bradley-terry"])
+def test_items_that_were_rated_equally(spark: Any, structure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever rated it gave all else the same rating; or rated nothing else."""
+    log = drawn("ratings", 4, rows=120)
+    for judgment, item, rating in ((900, "equal", 1.5), (900, "i1", 1.5), (901, "alone", 0.5), (902, "alone", 2.0)):
+        for name, value in zip(log, ("large", judgment, item, rating), strict=True):
+            log[name].append(value)
+    ours = on_spark(spark, log, structure, monkeypatch, interval="none")
+    theirs = cc.rank(read(log), structure, interval="none")
+    alike(ours, theirs)
+    if structure == "bradley-terry":
+        flags = ours.to_arrow().select(["item", "flag"]).to_pylist()
+        said = {row["item"]: row["flag"] for row in flags if row["item"] in ("equal", "alone")}
+        assert said == {"equal": "rated equally", "alone": "never compared"}
+
+
 @pytest.mark.parametrize(("structure", "said"), [("rrf", 0), ("copeland", 1)])
 def test_what_lists_leave_out_is_noted_where_it_is_heeded(spark: Any, structure: str, said: int) -> None:
     log = drawn("orders", 8)

@@ -1,4 +1,4 @@
-"""``--engine spark``: rank, audit, fit, score and evaluate where the rows lie, the numbers from what the tasks send."""
+"""``--engine spark``: rank, audit, report, fit, score and evaluate where the rows lie, from what the tasks send."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow as pa
 
 from concordant.apps.commands.abstaining import careful, said_of
@@ -17,7 +18,7 @@ from concordant.apps.commands.evaluate import mean_row
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
-from concordant.apps.commands.options import AuditOptions, EvaluateOptions, RankOptions, ScoreOptions
+from concordant.apps.commands.options import AuditOptions, EvaluateOptions, RankOptions, ScoreOptions, command_of
 from concordant.apps.commands.output import check_folder, check_output, is_folder, put_table, show
 from concordant.apps.commands.progress import Progress, tell
 from concordant.apps.commands.rank import written
@@ -29,9 +30,12 @@ from concordant.apps.commands.reading_log import (
     names_of,
     said_of_names,
 )
+from concordant.apps.commands.report_options import ReportOptions
 from concordant.apps.commands.saying import say
 from concordant.apps.commands.standard import beside_the_result
 from concordant.apps.models.saving import load_model, save_model
+from concordant.apps.report.report import Report
+from concordant.apps.report.report import report as report_here
 from concordant.apps.spark import learning, metrics, ranking, scoring
 from concordant.apps.spark.audited import divided
 from concordant.apps.spark.counted import by_a_task, of_many_rows
@@ -49,6 +53,7 @@ from concordant.io.log.lakes import Several
 from concordant.io.store.catalogue import is_store
 from concordant.learning.annotators.scorers import FoundScorer
 from concordant.learning.rankers.aggregation import AggregationRanker
+from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import say as problems
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure as find_structure
@@ -150,11 +155,40 @@ def audit(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, list[s
 
     What it cannot read the driver says best.
     """
-    log, reading = options.log, asked_of(options)
-    pool = reading["pool"]
+    if (judged := _of_many(options)) is None:
+        return None
+    reading = asked_of(options)
+    with Progress(options.quiet, "auditing"):
+        found = None if reading["pool"] is True else divided(judged, settings)
+        given = {one.name: getattr(settings, one.name) for one in fields(AuditSettings)}
+        return found or by_a_task(judged, partial(audit_here, **given), reading), [*judged.notes]
+
+
+@without_pandas_warning()
+def report(options: ReportOptions, asked: Mapping[str, Any]) -> tuple[Report, list[str]] | None:
+    """Make the report of a log of many rows by a task; otherwise as ``audit``."""
+    if (judged := _of_many(options)) is None:
+        return None
+    check_grades(options, judged.checks.layout.roles, judged.name)
+    asked = {**asked, "title": judged.name if asked["title"] is None else asked["title"]}
+    with Progress(options.quiet, "making the report"):
+        made = by_a_task(judged, partial(_as_the_command, **asked), asked_of(options))
+    tell([] if options.quiet else [f"{options.log}: {made.data['facts']}"])
+    return made, [*judged.notes]
+
+
+def _as_the_command(prefs: Preferences, **asked: Any) -> Report:
+    """A task: the report as the command makes it, whose notes speak of its options."""
+    with click.Context(command_of("report")):
+        return report_here(prefs, **asked)
+
+
+def _of_many(options: AuditOptions | ReportOptions) -> JudgedQueries | None:
+    """Return the log where it has many rows, and say what was skipped of it."""
+    log = options.log
     with Progress(options.quiet, f"counting {log}"):
         try:
-            judged = of_many_rows(log, None, **reading)
+            judged = of_many_rows(log, None, **asked_of(options))
         except ConcordantError:
             return None
         if judged is None:
@@ -163,10 +197,7 @@ def audit(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, list[s
     if refused := judged.checks.stopping(skipped):
         raise InputError(problems(judged.name, refused))
     tell([f"skipped: {problems(judged.name, skipped)}"] if skipped else [])
-    with Progress(options.quiet, "auditing"):
-        found = None if pool is True else divided(judged, settings)
-        given = {one.name: getattr(settings, one.name) for one in fields(AuditSettings)}
-        return found or by_a_task(judged, partial(audit_here, **given), reading), [*judged.notes]
+    return judged
 
 
 def fit(ranker: Any, options: FitOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from concordant.apps.commands.reading_log import (
 from concordant.apps.commands.report_options import ReportOptions
 from concordant.apps.models.saving import load_model
 from concordant.apps.report.annotators import groups_of
+from concordant.apps.report.report import Report
 from concordant.apps.report.report import report as make_report
 from concordant.io.log.formats import ENDINGS
 from concordant.io.read import read_log
@@ -41,7 +43,7 @@ UNSAID = ("output", "quiet")
 
 def report(options: ReportOptions) -> None:
     """Read, make the report, write the page; notes and progress go to stderr."""
-    log, quiet, output = options.log, options.quiet, options.output
+    log, output = options.log, options.output
     read: tuple[tuple[str | None, str], ...] = (
         (log, "the log"), (options.features, "the file of features"), (options.model, "the model"),
         (options.scores, "the file of scores"),
@@ -54,6 +56,44 @@ def report(options: ReportOptions) -> None:
     model = None
     if options.model is not None:
         model = load_model(options.model, unsafe_pickle=options.unsafe_load_pickle)
+    asked: dict[str, Any] = {
+        "column": options.group or next(iter(options.cluster), None),
+        "title": options.title,
+        "command": _as_written(click.get_current_context()),
+        "structure": options.structure,
+        "prior": options.prior,
+        "ties": options.ties,
+        "interval": options.interval,
+        "level": options.level,
+        "min_judgments": options.min_judgments,
+        "replicates": options.replicates,
+        "ask": options.ask,
+        "audit": options.audit,
+        "seed": options.seed,
+    }
+    made, notes = _on_spark(options, asked) or _here(options, asked, model)
+    options.say_notes((*one_cluster(notes), *made.data["left_out"]))
+    options.say("log", f"wrote {output}: {Path(output).stat().st_size / 1e6:.1f} MB, one file; open it in a browser")
+
+
+def _on_spark(options: ReportOptions, asked: Mapping[str, Any]) -> tuple[Report, Iterable[str]] | None:
+    """Write the report of a log of many rows, made by a task, unless there is something beside the log, which is here.
+
+    Returns it and the notes of the log.
+    """
+    beside = (options.features, options.model, options.scores, options.group, *options.model_judge)
+    if options.engine != "spark" or any(one is not None for one in beside):
+        return None
+    from concordant.apps.commands import on_spark
+
+    if (found := on_spark.report(options, asked)) is not None:
+        with Progress(options.quiet, "writing the page"):
+            _write(found[0], options.output)
+    return found
+
+
+def _here(options: ReportOptions, asked: Mapping[str, Any], model: Any) -> tuple[Report, Iterable[str]]:
+    log, quiet = options.log, options.quiet
     with Progress(quiet, f"reading {log}", plan_of(options)):
         reading = read_log(log, **asked_of(options))
         check_grades(options, reading.roles, reading.name)
@@ -66,34 +106,19 @@ def report(options: ReportOptions) -> None:
         scores = None if options.scores is None else read_scores(options.scores)
     judges = {_stem(name): put_together(options, name)[1] for name in options.model_judge}
     told += [] if quiet else [f"{log}: {prefs.facts}", *said]
+    beside = {"features": features, "model": model, "scores": scores, "annotators": annotators}
+    titled = asked["title"] if asked["title"] is not None else reading.name
     with Progress(quiet, "making the report", known=prefs):
-        made = make_report(
-            prefs,
-            features=features,
-            model=model,
-            scores=scores,
-            annotators=annotators,
-            model_judges=judges or None,
-            column=options.group or next(iter(options.cluster), None),
-            title=reading.name if options.title is None else options.title,
-            command=_as_written(click.get_current_context()),
-            structure=options.structure,
-            prior=options.prior,
-            ties=options.ties,
-            interval=options.interval,
-            level=options.level,
-            min_judgments=options.min_judgments,
-            replicates=options.replicates,
-            ask=options.ask,
-            audit=options.audit,
-            seed=options.seed,
-        )
+        made = make_report(prefs, **beside, model_judges=judges or None, **{**asked, "title": titled})
         with stage("writing the page"):
-            text = made.html.encode()
-            put_file(output, lambda temporary: Path(temporary).write_bytes(text))
+            _write(made, options.output)
     tell(told)
-    options.say_notes((*one_cluster(prefs.notes), *made.data["left_out"]))
-    options.say("log", f"wrote {output}: {len(text) / 1e6:.1f} MB, one file; open it in a browser")
+    return made, prefs.notes
+
+
+def _write(made: Report, output: str) -> None:
+    text = made.html.encode()
+    put_file(output, lambda temporary: Path(temporary).write_bytes(text))
 
 
 def _stem(name: str) -> str:

@@ -17,6 +17,7 @@ from concordant.apps.spark.checking import KEYS
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.splitting import Union, together
+from concordant.preferences.labels import Labels
 from concordant.preferences.lists import FAR, said_of_positions
 from concordant.preferences.notes import Note
 from concordant.preferences.pooling import LeftOut
@@ -130,3 +131,24 @@ def _of_query(judged: JudgedQueries, label: Any) -> pa.Table:
     finally:
         frame.unpersist()
     return _table(found["ends"].left_out if found else LeftOut(0, 0, 0, 0))
+
+
+def rated_together(judged: JudgedQueries, label: Any) -> Labels:
+    """Return the items of a query that no task can hold of which somebody rated another one, too."""
+    frame, _, tasks = together(judged, label, _several)
+    try:
+        found = summed(frame, _united, tasks)
+    finally:
+        frame.unpersist()
+    labels: Labels = found["items"].labels if found else Labels.empty()
+    return labels
+
+
+def _several(prefs: Preferences) -> Union:
+    assert isinstance(prefs, Lists)
+    lists = prefs.lists
+    return Union(prefs.items.only(np.bincount(prefs.list_item, lists.spread(lists.sizes) > 1, len(prefs.items)) > 0)[0])
+
+
+def _united(items: Union) -> Sums:
+    return Sums(items=items)

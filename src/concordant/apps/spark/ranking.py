@@ -21,7 +21,7 @@ from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known, Read
 from concordant.apps.spark.frames import MOST_ALONE, READING, JudgedQueries, whole_or_gone
 from concordant.apps.spark.interval_methods import interval_method, work_at_once
-from concordant.apps.spark.lists_of_log import settled
+from concordant.apps.spark.lists_of_log import rated_together, settled
 from concordant.apps.spark.redrawn import Again, as_judged
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import (
@@ -175,9 +175,23 @@ def _large(
     if drawn and not judged.compared and (few := _of_different(judged, label, structure, asked)) is not None:
         return few
     found = _in_shares(judged, label, structure=structure, asked=asked, free=free)
+    if found is not None and judged.kind == "ratings":
+        found = _rated_equally(judged, label, found)
     if found is not None or judged.compared or drawn or judged.large_sizes[judged.large.index(label)] <= MOST_ALONE:
         return found
     return _of_different(judged, label, structure, asked)
+
+
+def _rated_equally(judged: JudgedQueries, label: Any, rows: pa.Table) -> pa.Table:
+    """The rows of a query of ratings, where items without a judgment that were rated beside others are flagged so."""
+    flag = rows["flag"]
+    alone = pc.equal(flag, "never compared")
+    if not pc.any(alone).as_py():
+        return rows
+    with judged.explained():
+        beside = rated_together(judged, label).codes_of(rows["item"].combine_chunks()) >= 0
+    flag = pc.if_else(pc.and_(alone, pa.array(beside)), "rated equally", flag)
+    return rows.set_column(rows.column_names.index("flag"), "flag", flag)
 
 
 def _of_different(judged: JudgedQueries, label: Any, structure: str, asked: Mapping[str, Any]) -> pa.Table | None:
