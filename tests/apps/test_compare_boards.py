@@ -85,7 +85,7 @@ def test_votes_with_ids_are_shared_by_these(tmp_path, capsys):
 
 @pytest.mark.parametrize("later", [40, 120])
 def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys, later):
-    """The last week of either file: other votes, whatever their ids, and though all rows of the one are in the other.
+    """The last week of either file: other votes, as their ids say, and though all rows of the one are in the other.
 
     Where there are three times as many a day, as many of each kind are among them.
     """
@@ -102,8 +102,30 @@ def test_windows_of_a_log_that_grew_share_what_lies_in_both(tmp_path, capsys, la
         asked = ["compare", str(old), str(new), *more, "--time", "day", "--last", "7d"]
         status, out, err = call(capsys, *asked)
         assert status == 0 and "counted once" not in err, err
-        assert ("so would others" in err) == (later == 120)
+        assert ("so would others" in err) == (later == 120 and not more)
         assert call(capsys, *asked, "--shared", "none")[1] == out
+
+
+@pytest.mark.parametrize(
+    "more", [["--last", "7d"], ["--since", "2026-01-12"], ["--last", "7d", "--as-of", "2026-01-19"]]
+)
+def test_ids_tell_what_lies_in_both_windows(tmp_path, capsys, more):
+    """The last week of a file, and of the same file two days later: five days are shared."""
+    won = np.random.default_rng(seed(17)).random(40 * 22) < 0.4
+    rows = [f"{i},2026-01-{1 + i // 40:02d},{'ab'[one]},{'ba'[one]}\n" for i, one in enumerate(won.tolist())]
+    for name, held in (("old", rows[: 40 * 20]), ("new", rows)):
+        (tmp_path / f"{name}.csv").write_text("id,day,winner,loser\n" + "".join(held))
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    status, out, err = call(capsys, "compare", old, new, "--id", "id", "--time", "day", *more)
+    first, last = {"--since": (12, 20)}.get(more[0], (16, 20)) if len(more) == 2 else (13, 19)
+    shared = [line.split(",")[2:] for line in rows if first <= int(line.split(",")[1][-2:]) <= last]
+    said = f"both boards hold {'the same ' * (len(more) == 4)}{len(shared)} judgments"
+    assert status == 0 and (said in err or f"the new board holds the {len(shared)} judgments of the old one" in err)
+    both = cc.read({side: [row[place].strip() for row in shared] for place, side in enumerate(("winner", "loser"))})
+    window = {name[2:].replace("-", "_"): value for name, value in zip(more[::2], more[1::2], strict=True)}
+    boards = [cc.rank(cc.read(name, time="day", **window)) for name in (str(old), str(new))]
+    errors = {row["item"]: row["standard_error"] for row in cc.board_changes(*boards, shared=both).table.to_pylist()}
+    assert {row["item"]: float(row["standard_error"]) for row in rows_of(out)} == pytest.approx(errors)
 
 
 def test_rows_tell_whether_a_log_grew_where_its_votes_do_not(tmp_path, capsys):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from concordant.errors import Setting, UsageError
 from concordant.preferences.counted import recounted
@@ -58,30 +60,47 @@ class Window:
 
         Errors: UsageError without times, for what is no time, where nothing is left.
         """
-        self.check()
-        known = timed(prefs)
-        if known.time is None:
-            return known
-        newest = float(known.time.max())
-        end, beyond = self._end(newest, known.dated)
-        begin = -np.inf
-        if self.since is not None:
-            begin = moment(self.since, known.dated)
-        elif self.last is not None:
-            begin = end - duration(self.last, known.dated)
-            if not beyond:  # of numbers, and of instants that were said: the end belongs to it, the beginning does not
-                begin = np.nextafter(begin, np.inf)
-        inside = (known.time >= begin) & ((known.time < end) if beyond else (known.time <= end))
-        rows = np.flatnonzero(inside)
+        known, times = timed(prefs), _times(prefs)
+        rows = np.flatnonzero(self.holds(times, newest := float(times.max()), known.dated))
         left: Preferences = keep(known, rows, known.count[rows], known.declared[:0])
         if not isinstance(left, Comparisons):
-            span = " to ".join(said_time(float(time), known.dated) for time in (known.time.min(), newest))
+            span = " to ".join(said_time(float(time), known.dated) for time in (times.min(), newest))
             raise UsageError(f"no judgment lies in the time that was asked for; they are of {span}")
         text = "{kept:judgments} of {first} to {last}; {out:,} of another time {out:is|are} left out"
-        times = known.time[rows]
-        first, last = (said_time(float(time), known.dated) for time in (times.min(), times.max()))
+        ends = times[rows].min(), times[rows].max()
+        first, last = (said_time(float(time), known.dated) for time in ends)
         note = Note("window", text, kept=len(left), first=first, last=last, out=len(known) - len(left))
         return replace(left, told=(*left.told, note))
+
+    def of_both(self, prefs: Preferences, logs: Iterable[Preferences]) -> Preferences:
+        """Return the comparisons that were made in the window of each of some logs. Errors: UsageError without times.
+
+        ``prefs``: what all of the logs hold; a log has a window of its own where that ends with its newest judgment.
+        """
+        for log in logs:
+            if not len(prefs):
+                break
+            known = timed(prefs)
+            inside = np.flatnonzero(self.holds(_times(prefs), float(_times(log).max()), known.dated))
+            prefs = keep(known, inside, known.count[inside], known.declared[:0])
+        return prefs
+
+    def holds(self, time: NDArray[np.float64], newest: float, dated: bool) -> NDArray[np.bool_]:
+        """Return which times lie in the window of a log with this newest time. Errors: UsageError.
+
+        >>> Window(last="7d").holds(np.array([13.5, 14.0, 20.5]), 20.0, True).tolist()
+        [False, True, True]
+        """
+        self.check()
+        end, beyond = self._end(newest, dated)
+        begin = -np.inf
+        if self.since is not None:
+            begin = moment(self.since, dated)
+        elif self.last is not None:
+            begin = end - duration(self.last, dated)
+            if not beyond:  # of numbers, and of instants that were said: the end belongs to it, the beginning does not
+                begin = np.nextafter(begin, np.inf)
+        return np.asarray((time >= begin) & ((time < end) if beyond else (time <= end)), bool)
 
     def _end(self, newest: float, dated: bool) -> tuple[float, bool]:
         """Return where it ends, and whether that is the first moment beyond it (of days) or belongs to it."""
@@ -91,6 +110,11 @@ class Window:
 
 
 ALWAYS = Window()
+
+
+def _times(prefs: Preferences) -> NDArray[np.float64]:
+    time = timed(prefs).time
+    return np.zeros(0) if time is None else time
 
 
 def untimed(prefs: Preferences) -> Preferences:

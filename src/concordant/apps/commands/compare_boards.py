@@ -176,16 +176,19 @@ def _some(options: CompareOptions) -> bool:
 
 
 def _of_ids(options: CompareOptions, new: str) -> str | Comparisons | None:
-    """The judgments of two logs that have equal ids, or that there are none.
+    """The judgments of two logs that have equal ids and lie in the windows of both, or that there are none.
 
-    None where a log is a store, or of whose votes only some count, or some count less.
+    None where a log is a store, or where some count less.
     """
-    if _some(options) or any(is_store(Path(name)) for name in (options.log, new)):
+    if options.half_life is not None or any(is_store(Path(name)) for name in (options.log, new)):
         return None
-    votes = Votes(keeping=True)
+    votes, window = Votes(keeping=True), Window(**options.window())
     with recording():  # both logs were read, and are told of, as they are ranked
-        read_log(options.log, **asked_of(options), votes=votes)
-        both = untimed(read_log(new, **asked_of(options), votes=Votes(other=votes.seen)).preferences)
+        ours = read_log(options.log, **asked_of(options), votes=votes).preferences
+        both = read_log(new, **asked_of(options), votes=Votes(other=votes.seen)).preferences
+        if window and len(both):
+            both = window.of_both(both, (ours, read_log(new, **asked_of(options)).preferences))
+    both = untimed(both)
     return both if isinstance(both, Comparisons) and len(both) else "clusters"
 
 
