@@ -87,6 +87,29 @@ def test_queries_that_no_task_can_hold(
     assert (ours if isinstance(ours[0], type) else tuple(n.replace("DataFrame", "table") for n in ours)) == theirs
 
 
+@pytest.mark.parametrize("most", [40, 10**6])
+def test_rankings_that_rank_nothing(spark: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """They are left out with a word; of a query that has no other the items are known."""
+    monkeypatch.setattr(splitting, "SHARE", 40)
+    log = rankings(filled=False, queries=2)
+    for place, query in enumerate(log["query"]):
+        if query == "q1" and log["judgment"][place] % 4 == 0:
+            log["rank"][place] = None
+    for name, value in zip(log, (["q2"] * 2, [0, 0], ["i1", "new"], [None, None], [5, 5]), strict=True):
+        log[name] += value
+    frame = spark.createDataFrame(pa.table(log)).repartition(3)
+    judged = settled(JudgedQueries.of(frame, spark, most=most))
+    assert bool(judged.large) == (most == 40)
+    theirs = cc.rank(cc.read(log), "plackett-luce", interval="none")
+    ours = ranking_of(ranked(judged, "plackett-luce", interval="none"), judged, "plackett-luce", "none", 0.95)
+    for name in ("query", "item", "rank", "judgments", "flag"):
+        assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+    said = [[note.replace("DataFrame", "table") for note in one.notes if "nothing" in note] for one in (ours, theirs)]
+    assert said[0] == said[1] == ["table: 8 of 41 rankings rank nothing and are left out"]
+    counted = [note.replace("DataFrame", "table") for note in cs.read(frame).notes]
+    assert counted == [*cc.read(log).notes]
+
+
 def test_a_query_by_its_lists() -> None:
     for filled, partial, tied in ((True, True, False), (False, True, True), (True, False, False)):
         log = rankings(filled=filled, partial=partial, tied=tied, queries=1)

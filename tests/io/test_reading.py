@@ -585,3 +585,19 @@ def test_positions_with_gaps_are_read_as_they_are_given_and_said() -> None:
     columns = [log[name] for name in ("session", "position", "item", "clicked")]
     (same,) = Preferences.from_selections(None, *columns).notes
     assert str(note).endswith(f": {same}") and same.startswith("in 2 of 4 lists")
+
+
+def test_rankings_that_rank_nothing_are_left_out_with_a_word(tmp_path: Path) -> None:
+    """Counted with their multiplicity; their items are known. Those that are refused are not among them."""
+    path = tmp_path / "ballots.csv"
+    path.write_text("judgment,item,rank,count\n1,a,1,1\n1,b,2,1\n2,a,,3\n2,c,,3\n3,b,1,1\n3,a,,1\n4,a,,1\n4,,,1\n")
+    prefs = read(path, on_error="skip")
+    assert [note for note in prefs.notes if "nothing" in note] == [
+        "ballots.csv: 3 of 5 rankings rank nothing and are left out"
+    ]
+    assert prefs.items.tolist() == ["a", "b", "c"] and len(prefs) == 2
+    rank = [1, 2, None, None]
+    made = Preferences.from_orders(None, [1, 1, 2, 2], ["a", "b", "a", "c"], rank)
+    assert made.notes == ("1 of 2 rankings ranks nothing and is left out",)
+    with pytest.raises(InputError, match="no judgment is left, every entry is missing"):
+        read({"judgment": [1, 1], "item": ["a", "b"], "rank": [None, None]})

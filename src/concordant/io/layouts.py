@@ -23,7 +23,7 @@ from concordant.io.votes import with_ids
 from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
-from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, said_of_positions
+from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, said_of_lists
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
     Comparisons,
@@ -501,7 +501,7 @@ def _read_lists(counter: Counter, layout: Layout, clicks: str, on_error: str) ->
         raise InputError(f"{log.name}: no judgment is left, every entry is missing")
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_lists(**checked.arguments), layout.clusters)
-    told = said_of_positions(*checked.gaps, len(prefs), log.name)
+    told = said_of_lists(checked, len(prefs), log.name)
     return Reading(replace(prefs, told=told), total, log.name, layout.roles, rejects)
 
 

@@ -56,6 +56,8 @@ class Checked:
     """Whether outcomes are shares of a win."""
     gaps: tuple[int, int] = (0, 0)
     """Lists as shown whose positions have gaps, and such that go further than positions are read."""
+    blank: int = 0
+    """Rankings that rank nothing."""
 
 
 def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:

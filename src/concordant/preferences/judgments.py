@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import InputError, few
-from concordant.preferences.comparisons import Columns, check_comparisons
+from concordant.preferences.comparisons import Checked, Columns, check_comparisons
 from concordant.preferences.frames import as_columns
 from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, gather
 from concordant.preferences.values import Reject, Verdict, flags, say
 
 SHOWN = 3
-Clean = dict[str, Any] | None
 
 
 def clusters_given(cluster: Any) -> dict[str, Any]:
@@ -44,7 +43,7 @@ def clean_comparisons(
     cluster: Any = None,
     covariates: Mapping[str, Any] | None = None,
     time: Any = None,
-) -> Clean:
+) -> dict[str, Any] | None:
     """Check comparisons given as columns, see ``Preferences.from_comparisons``."""
     if covariates is not None and not isinstance(covariates, Mapping):
         raise InputError(f"covariates are a mapping of names to columns, not {type(covariates).__name__}")
@@ -71,21 +70,16 @@ def clean_comparisons(
     return checked.arguments
 
 
-def clean_lists(
-    kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all"
-) -> tuple[Clean, tuple[int, int]]:
-    """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list.
-
-    The second: how many lists as shown have gaps in their positions, and how many of them go further than is read.
-    """
+def clean_lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all") -> Checked | None:
+    """Check lists given as columns: what names a list, and what its entries are. Without any key all are one list."""
     columns = as_columns({**keys, **entries}, needed=[role for role in entries if role != "position"])
     if not len(columns["item"]):
-        return None, (0, 0)
+        return None
     there = [role for role in keys if role in columns]
     lists, rows = gather(columns, there, [role for role in entries if role in columns])
     checked, verdicts = check_lists(lists, Layout(kind, {role: role for role in columns}), clicks=clicks)
     _raise_on_lists(kind, lists, verdicts, rows, columns, clicks)
-    return None if checked.empty and verdicts.lists.code is not None else checked.arguments, checked.gaps
+    return None if checked.empty and verdicts.lists.code is not None else checked
 
 
 def _raise_on(name: str, verdict: Verdict, columns: Columns, rows: int) -> None:

@@ -5,7 +5,7 @@ Lists checked: shown lists with a click, choices from a set, rankings and rating
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -297,7 +297,29 @@ def _finished(
     if place is not None:
         arguments["value"], gap, beyond = at_positions(Ragged(offsets), values[entries] > 0, place[entries])
         gaps, far = int(often[gap & ~beyond].sum()), int(often[beyond].sum())
-    return Checked(arguments, seen.lists, not chosen.any(), gaps=(gaps, far))
+    blank = int(times(lists.times, number_of, good & ~chosen)[good & ~chosen].sum())
+    return Checked(arguments, seen.lists, not chosen.any(), gaps=(gaps, far), blank=blank)
+
+
+def said_of_lists(checked: Checked, of: int, log: str = "") -> tuple[Note, ...]:
+    """Say what was read otherwise than it stands there, of so many lists that are left."""
+    return (*said_of_empty(checked.blank, of, log), *said_of_positions(*checked.gaps, of, log))
+
+
+def said_of_empty(empty: int, of: int, log: str = "") -> tuple[Note, ...]:
+    """Say how many rankings rank nothing, beside so many others; where any do.
+
+    >>> said_of_empty(1, 4, "ballots.csv"), said_of_empty(0, 4)
+    (('ballots.csv: 1 of 5 rankings ranks nothing and is left out',), ())
+    """
+    text = "{empty:,} of {of:rankings} {empty:ranks|rank} nothing and {empty:is|are} left out"
+    whose = "{log}: " if log else ""
+    return (Note("empty rankings", whose + text, log=log, empty=empty, of=of + empty),) if empty else ()
+
+
+def empty_rankings(notes: Iterable[str]) -> int:
+    """Return how many rankings rank nothing, by what is noted of a log or of a part of it."""
+    return sum(int(one.numbers["empty"]) for one in notes if isinstance(one, Note) and one.code == "empty rankings")
 
 
 FAR = 1000

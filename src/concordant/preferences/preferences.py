@@ -21,7 +21,7 @@ from concordant.preferences.counted import APART, Counted, crossed_said, declare
 from concordant.preferences.counts import Integers, exact_sum, float_codes, joined, none_if, same, tally_rows
 from concordant.preferences.judgments import clean_comparisons, clean_lists
 from concordant.preferences.labels import Labels, encode_query, look_alikes
-from concordant.preferences.lists import said_of_positions
+from concordant.preferences.lists import said_of_lists
 from concordant.preferences.ragged import Ragged, canonical_lists, shown_at
 from concordant.preferences.sampling import deal, label_keys
 
@@ -567,11 +567,11 @@ def counted_lists(
 
 
 def _lists(kind: str, keys: Mapping[str, Any], entries: Mapping[str, Any], clicks: str = "all") -> Preferences:
-    clean, gaps = clean_lists(kind, keys, entries, clicks)
-    if not clean:
+    clean = clean_lists(kind, keys, entries, clicks)
+    if clean is None:
         return Preferences()
-    made = counted_lists(**clean)
-    return replace(made, told=said_of_positions(*gaps, len(made)))
+    made = counted_lists(**clean.arguments)
+    return replace(made, told=said_of_lists(clean, len(made)))
 
 
 def keep(prefs: Preferences, rows: NDArray[np.intp], count: Integers, declared: NDArray[np.int64]) -> Preferences:

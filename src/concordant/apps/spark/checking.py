@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.comparisons import Checked, check_comparisons
 from concordant.preferences.layouts import CLUSTERS, Layout
-from concordant.preferences.lists import SEVERAL, UNITS, check_lists
+from concordant.preferences.lists import SEVERAL, UNITS, check_lists, said_of_empty
 from concordant.preferences.preferences import (
     Lists,
     Preferences,
@@ -78,10 +78,11 @@ class Checks:
         checked, faults, _ = self._checked(table, shown=False)
         if self.refusing([fault.reason for fault in faults]):
             raise Refused("rows that cannot be understood")
-        if checked.empty:
+        if checked.empty and not checked.blank:
             return Preferences.empty()
         build = counted_comparisons if self.layout.kind == "comparisons" else counted_lists
         prefs = with_cluster_columns(build(**checked.arguments), self.layout.clusters)
+        prefs = replace(prefs, told=said_of_empty(checked.blank, len(prefs)))
         return with_unranked_last(prefs) if self.unranked == "last" and isinstance(prefs, Lists) else prefs
 
     def faults(self, table: pa.Table) -> tuple[list[Fault], dict[str, int]]:

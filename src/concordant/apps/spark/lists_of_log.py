@@ -18,7 +18,7 @@ from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.learning_held import Sums, summed
 from concordant.apps.spark.splitting import Union, together
 from concordant.preferences.labels import Labels
-from concordant.preferences.lists import FAR, said_of_positions
+from concordant.preferences.lists import FAR, empty_rankings, said_of_empty, said_of_positions
 from concordant.preferences.notes import Note
 from concordant.preferences.pooling import LeftOut
 from concordant.preferences.preferences import Lists, Preferences
@@ -27,7 +27,8 @@ from concordant.progress import stage
 
 LOOKED = 1 << 22
 """Rows of the lists as shown that are looked at, about."""
-FOUND = pa.schema([(field.name, pa.int64()) for field in fields(LeftOut)])
+EMPTY = "rank nothing"
+FOUND = pa.schema([(name, pa.int64()) for name in (*(field.name for field in fields(LeftOut)), EMPTY)])
 
 
 def settled(judged: JudgedQueries) -> JudgedQueries:
@@ -43,19 +44,20 @@ def settled(judged: JudgedQueries) -> JudgedQueries:
     plain = replace(judged, checks=replace(judged.checks, unranked=None))
     with stage("what rankings leave out"), judged.explained():
         table = plain.table(_left_out, FOUND, lambda label: _of_query(plain, label)).toArrow()
-    found = LeftOut(*(int(np.sum(table[name].to_numpy(), dtype=np.int64)) for name in FOUND.names))
-    notes = found.settle(judged.checks.unranked, judged.name)
+    *numbers, empty = (int(np.sum(table[name].to_numpy(), dtype=np.int64)) for name in FOUND.names)
+    found = LeftOut(*numbers)
+    notes = (*said_of_empty(empty, found.of, judged.name), *found.settle(judged.checks.unranked, judged.name))
     return replace(judged, settled=True, notes=(*judged.notes, *notes))
 
 
 def _left_out(prefs: Preferences) -> pa.Table:
     """A task: what the rankings of some queries leave out."""
     found = LeftOut.by(prefs) if isinstance(prefs, Lists) else LeftOut(0, 0, 0, 0)
-    return _table(found)
+    return _table(found, empty_rankings(prefs.told))
 
 
-def _table(found: LeftOut) -> pa.Table:
-    return pa.table([pa.array([value], pa.int64()) for value in astuple(found)], schema=FOUND)
+def _table(found: LeftOut, empty: int) -> pa.Table:
+    return pa.table([pa.array([value], pa.int64()) for value in (*astuple(found), empty)], schema=FOUND)
 
 
 def _with_gaps(judged: JudgedQueries) -> tuple[Note, ...]:
@@ -88,12 +90,14 @@ class Ends:
     """Numbers of items, ascending."""
     numbers: NDArray[np.int64]
     """Of each: rankings, rankings with several items in last place, these once each, tiers of several elsewhere."""
+    empty: int
+    """Rankings of no item, beside these."""
 
     @classmethod
     def of(cls, prefs: Preferences) -> Ends:
         """Look at some lists."""
         if not isinstance(prefs, Lists):
-            return cls(Union(prefs.items), np.zeros(0, np.int64), np.zeros((0, 4), np.int64))
+            return cls(Union(prefs.items), np.zeros(0, np.int64), np.zeros((0, 4), np.int64), 0)
         lists, tiers = prefs.lists, Ragged.runs(prefs.list_value, prefs.lists.owner)
         holder, tied = lists.owner[tiers.first], tiers.sizes > 1
         ending = tied & (tiers.start[1:] == prefs.list_start[1:][holder])
@@ -102,13 +106,13 @@ class Ends:
         times = prefs.count.astype(np.int64)
         numbers = np.zeros((len(sizes), 4), np.int64)
         np.add.at(numbers, place, np.column_stack([times, times * last, last, elsewhere]))
-        return cls(Union(prefs.items), sizes, numbers)
+        return cls(Union(prefs.items), sizes, numbers, empty_rankings(prefs.told))
 
     def __add__(self, other: Ends) -> Ends:
         sizes, place = np.unique(np.append(self.sizes, other.sizes), return_inverse=True)
         numbers = np.zeros((len(sizes), 4), np.int64)
         np.add.at(numbers, place, np.concatenate([self.numbers, other.numbers]))
-        return Ends(self.items + other.items, sizes, numbers)
+        return Ends(self.items + other.items, sizes, numbers, self.empty + other.empty)
 
     @property
     def left_out(self) -> LeftOut:
@@ -130,7 +134,8 @@ def _of_query(judged: JudgedQueries, label: Any) -> pa.Table:
         found = summed(frame, _looked, tasks)
     finally:
         frame.unpersist()
-    return _table(found["ends"].left_out if found else LeftOut(0, 0, 0, 0))
+    ends = found["ends"] if found else Ends.of(Preferences.empty())
+    return _table(ends.left_out, ends.empty)
 
 
 def rated_together(judged: JudgedQueries, label: Any) -> Labels:
