@@ -8,9 +8,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,8 +20,12 @@ import numpy as np
 import pytest
 
 import concordant as cc
+from concordant.apps.serve import running
+from concordant.apps.serve.access_log import Lines
 from concordant.apps.serve.app import create_app
-from concordant.apps.serve.operation import SIZE, Metrics, Operation, Shadow
+from concordant.apps.serve.limits import Limits
+from concordant.apps.serve.operation import SIZE, Current, Metrics, Operation, Reloader, Shadow
+from concordant.apps.serve.running import Answering
 from concordant.apps.serve.served import Served
 from concordant.learning.rankers.edges import EdgeRanker
 from http_server import Server, ask, serving
@@ -269,6 +275,42 @@ def test_watched_files_and_workers(folder: Path) -> None:
             assert [row["item"] for row in ranked] == ["a", "c"]
         assert _until(server, 'requests_total{path="/rank",status="200"}', 9)["workers"] == 2
         assert server.stop() == 0
+
+
+def test_a_worker_says_that_it_answers_once_signals_are_obeyed() -> None:
+    """One that comes before would end it: a model could not be exchanged as soon as the server is there."""
+    found = list[Any]()
+
+    class Ready:
+        def send(self, _: bool) -> None:
+            found.extend(signal.getsignal(one) for one in (signal.SIGHUP, signal.SIGTERM))
+            raise KeyboardInterrupt
+
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener:
+        made = Answering(None, Limits(), Lines("text"), Reloader(object, Metrics(), print, [], None), print)
+        running._work(lambda _: made, listener, 0, Ready())
+    assert len(found) == 2 and not {*found} & {signal.SIG_DFL, signal.SIG_IGN, None}
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+
+
+def test_a_worker_that_was_not_there_yet_is_told_to_exchange_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[int]()
+    monkeypatch.setattr(running.os, "kill", lambda process, _: told.append(process))
+    there = [SimpleNamespace(pid=place, is_alive=lambda: True) for place in range(2)]
+    workers = [running._Worker(process, None, began=place == 0) for place, process in enumerate(there)]
+    running._hand_on(workers)
+    assert told == [0] and [one.missed for one in workers] == [False, True]
+
+
+def test_what_changes_while_it_is_read_for_the_first_time_is_read_again(tmp_path: Path) -> None:
+    """Even if that is before anyone looks out for changes."""
+    (name := tmp_path / "model").write_text("old")
+    exchanged = threading.Event()
+    reloader = Reloader(lambda: exchanged.set() or object(), Metrics(), lambda *_, **__: None, [str(name)], 0.01)  # type: ignore[arg-type,return-value,func-returns-value]
+    reloader.current = Current(name.read_text())  # type: ignore[arg-type]
+    name.write_text("another")
+    reloader.begin()
+    assert exchanged.wait(60)
 
 
 def test_a_terminal_that_is_closed_ends_the_server(folder: Path) -> None:

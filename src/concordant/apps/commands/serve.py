@@ -58,10 +58,10 @@ def answering(
     """Return what answers as the options say: the application, which is made anew when that is asked for."""
     lines, operation = Lines(form), Operation(Metrics(counts, worker))
     make = partial(application, options, token, lines, operation)
-    current = Current(make(notes=notes))
     watched = [name for name in (options.model, options.features, options.shadow) if name is not None]
-    reloader = Reloader(make, current, operation.metrics, lines, watched, options.watch)
-    return Answering(current, _limits(options), lines, reloader, operation.stop)
+    reloader = Reloader(make, operation.metrics, lines, watched, options.watch)
+    reloader.current = Current(make(notes=notes))
+    return Answering(reloader.current, _limits(options), lines, reloader, operation.stop)
 
 
 def application(

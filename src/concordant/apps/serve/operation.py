@@ -239,20 +239,24 @@ class Current:
 class Reloader:
     """Makes the application anew beside the one that answers, and puts it into its place; if that fails, the old stays.
 
-    ``make`` reads model and features again. ``watched`` are files and folders to look at every ``every`` seconds.
+    ``make`` reads model and features again. ``watched`` are files and folders to look at every ``every`` seconds, for
+    anything else than there is when this is made: before they are read for the first time, by which ``current`` is set.
     """
 
+    current: Current
+
     def __init__(
-        self, make: Callable[[], App], current: Current, metrics: Metrics, say: Callable[..., object],
-        watched: Sequence[str], every: float | None,
+        self, make: Callable[[], App], metrics: Metrics, say: Callable[..., object], watched: Sequence[str],
+        every: float | None,
     ) -> None:  # fmt: skip
-        self.make, self.current, self.metrics, self.say = make, current, metrics, say
+        self.make, self.metrics, self.say = make, metrics, say
         self.watched, self.every = watched, every
         self.asked = threading.Event()
+        self.first = self.signs()
 
     def begin(self) -> None:
         """Wait, in a thread, to be asked, or for what is watched to change."""
-        threading.Thread(target=self._work, args=[self.signs()], name="reload", daemon=True).start()
+        threading.Thread(target=self._work, args=[self.first], name="reload", daemon=True).start()
 
     def ask(self) -> None:
         """Ask for an exchange; one more that comes while it is under way is done after it."""

@@ -342,7 +342,7 @@ class Answering:
 def answer(made: Answering, listener: socket.socket, started: Callable[[], Any] | None = None) -> None:
     """Answer requests until SIGTERM (then return) or Ctrl-C (then KeyboardInterrupt); those begun are ended first.
 
-    ``started`` is called when SIGTERM would be obeyed. SIGHUP exchanges the model, unless the terminal has gone.
+    ``started`` is called when signals would be obeyed. SIGHUP exchanges the model, unless the terminal has gone.
     """
     app, limits, lines = made.app, made.limits, made.lines
     log = logging.getLogger("uvicorn.error")
@@ -433,6 +433,8 @@ class _Worker:
     ready: Any
     """A pipe on which the worker says that it answers."""
     began: bool = False
+    missed: bool = False
+    """Whether it was to exchange the model before it could be told: it may have read the one from before."""
 
 
 def answer_in_workers(
@@ -456,6 +458,8 @@ def answer_in_workers(
                 if not worker.began and worker.ready.poll():
                     with contextlib.suppress(EOFError):
                         worker.began = worker.ready.recv()
+                    if worker.began and worker.missed:
+                        _exchange(worker)
                     if all(each.began for each in workers):
                         started()
                         started = _nothing
@@ -476,8 +480,15 @@ def answer_in_workers(
 
 def _hand_on(workers: list[_Worker]) -> None:
     for worker in workers:
-        if worker.began and worker.process.is_alive():
-            os.kill(worker.process.pid, signal.SIGHUP)
+        if not worker.began:
+            worker.missed = True
+        elif worker.process.is_alive():
+            _exchange(worker)
+
+
+def _exchange(worker: _Worker) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker.process.pid, signal.SIGHUP)
 
 
 def _nothing() -> None:
@@ -514,10 +525,8 @@ def _work(make: Callable[[int], Answering], listener: socket.socket, place: int,
         made = make(place)
     except ConcordantError as error:
         sys.exit(f"error: {error}")
-    own = _own(listener)
-    ready.send(True)
-    with contextlib.suppress(KeyboardInterrupt):
-        answer(made, own)
+    with _own(listener) as own, contextlib.suppress(KeyboardInterrupt):
+        answer(made, own, lambda: ready.send(True))
 
 
 def _follow_parent() -> None:
