@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.seeds import seed
 
 import concordant as cc
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import connectivity
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences, counted_comparisons, counted_lists
+from concordant.ranking import intervals as limits
 from concordant.ranking import large_variances as large
 from concordant.ranking import standard_errors
 from concordant.ranking.bradley_terry import bradley_terry
@@ -524,3 +527,24 @@ def test_few_weighted_judgments_are_told() -> None:
         assert (few in said) == told
     clustered = cc.Preferences.from_comparisons(["a", "b"], ["b", "a"], weight=[100.0, 1.0], cluster=["x", "y"])
     assert "as they are weighted" not in " ".join(cc.rank(clustered).notes)  # by the t law
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_of_one_list_in_each_query_nothing_is_calculated(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its limits, ranks and notes are those that the whole calculation comes to: a spread takes two."""
+    rng = np.random.default_rng(seed(50 + number))
+    lists = [rng.choice(30, rng.integers(1, 31), replace=False) for _ in range(4)]
+    query, item = np.repeat(np.arange(4), [len(one) for one in lists]), np.concatenate(lists)
+    value = rng.integers(1, 6, len(item))
+    if number % 2:
+        prefs, asked = cc.Preferences.from_ratings(query, item, value), {}
+    else:
+        prefs, asked = cc.Preferences.from_orders(query, query, item, value), {"interval": "sandwich"}
+    structure = ("plackett-luce", "bradley-terry")[number % 2]
+    given: tuple[dict[str, Any], ...] = ({}, {"min_judgments": 2}, {"prior": 0.5})
+    boards = [cc.rank(prefs, structure, **asked, **more) for more in given]
+    monkeypatch.setattr(limits, "_of_one_list", lambda *_: False)
+    for board, more in zip(boards, given, strict=True):
+        whole = cc.rank(prefs, structure, **asked, **more)
+        assert board.to_arrow() == whole.to_arrow()
+        assert board.notes == whole.notes and board.interval == whole.interval == "sandwich"

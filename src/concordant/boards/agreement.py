@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.preferences import Comparisons
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,8 @@ class Said:
             return np.nan, np.nan, np.nan
         m = table.sum(1)
         parts = np.column_stack([(table * (table - 1.0)).sum(1) / (m - 1.0), m, table[:, 2]])
-        kinds, often = np.unique(parts, axis=0, return_counts=True)
+        first, kind = rows_alike(*parts.T)
+        kinds, often = parts[first], np.bincount(kind)
         value = float(_alpha(often @ kinds))
         drawn = np.random.default_rng(seed).multinomial(len(table), often / len(table), size=replicates) @ kinds
         low, high = np.quantile(_alpha(drawn), [0.5 - level / 2, 0.5 + level / 2])

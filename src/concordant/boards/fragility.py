@@ -29,6 +29,7 @@ from scipy.special import expit
 from concordant.boards.reach import Reach
 from concordant.boards.refits import Changes, Votes, units_of, votes_of
 from concordant.errors import InputError, Setting, UsageError, counted, whole_number
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
@@ -318,10 +319,9 @@ def _called(labels: Labels, u: int) -> dict[str, Any]:
 
 def _alike(wins: csr_array, losses: csr_array, total: csr_array, times: Ints) -> tuple[Any, ...]:
     """Add up the counts of votes that differ by their judge only; the last is one of each."""
-    pair = total.indices.astype(np.float64)  # a vote has one pair
-    rows = np.column_stack([pair, np.asarray(wins.sum(axis=1)).ravel(), np.asarray(total.sum(axis=1)).ravel()])
-    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    most = np.bincount(inverse.ravel(), times).astype(np.int64)
+    sums = (np.asarray(side.sum(axis=1)).ravel() for side in (wins, total))
+    first, kind = rows_alike(total.indices, *sums)  # a vote has one pair
+    most = np.bincount(kind, times).astype(np.int64)
     return wins[first], losses[first], total[first], most, first
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
-from concordant.preferences.counts import BITS, bit_width, distinct_rows, narrow, pack, tally
+from concordant.preferences.counts import BITS, bit_width, distinct_rows, narrow, pack, rows_alike, tally
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Comparisons, Lists, Preferences
 from concordant.preferences.ragged import Grouped, OnNodes, Ragged, affordable, chosen_over
@@ -360,7 +360,7 @@ class Graphs(OnNodes):
             return np.searchsorted(self.first * self.nodes + self.second, low * self.nodes + high)
         own = np.column_stack([low, high, np.where((one > other)[:, None], -covariates, covariates) + 0.0])
         pairs = np.column_stack([self.first, self.second, self.covariates])
-        code = np.unique(np.concatenate([pairs, own]), axis=0, return_inverse=True)[1].reshape(-1)
+        code = rows_alike(*np.concatenate([pairs, own]).T)[1]
         place = np.empty(len(code), np.int64)
         place[code[: len(pairs)]] = np.arange(len(pairs))
         return place[code[len(pairs) :]]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from concordant.errors import InputError
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.ragged import Ragged
 
 Codes = NDArray[np.int32]
@@ -32,11 +33,13 @@ def crossed(columns: Sequence[Any]) -> Any:
         return columns[0]
     parts = [column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column for column in columns]
     known = np.logical_and.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in parts])
-    codes = np.column_stack([pc.fill_null(part.indices, 0).to_numpy(zero_copy_only=False) for part in parts])
-    cells, place = np.unique(codes.astype(np.int64), axis=0, return_inverse=True)
-    values = [part.dictionary.to_pylist() for part in parts]
-    said = [json.dumps([of[code] for of, code in zip(values, cell, strict=True)], ensure_ascii=False) for cell in cells]
-    where = pa.array(place.ravel().astype(np.int32), mask=~known)
+    codes = [pc.fill_null(part.indices, 0).to_numpy(zero_copy_only=False) for part in parts]
+    first, place = rows_alike(*codes)
+    cells = zip(
+        *(part.dictionary.take(pa.array(code[first])).to_pylist() for part, code in zip(parts, codes)), strict=True
+    )
+    said = [json.dumps(cell, ensure_ascii=False) for cell in cells]
+    where = pa.array(place.astype(np.int32), mask=~known)
     return pa.DictionaryArray.from_arrays(where, pa.array(said, pa.large_string()))
 
 

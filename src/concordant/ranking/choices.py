@@ -7,12 +7,12 @@ a better tier, against all below.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Ragged
 from concordant.ranking.cumulative import Graded
@@ -61,11 +61,9 @@ class Choices:
         """Equal choices as one (all have the same number of alternatives)."""
         wide = int(self.start[1]) if len(self.start) > 1 else 1
         if wide == 2 and not self.offset.any():  # wins alone: the same by two numbers, and sooner
-            key: NDArray[Any] = self.node[::2, 0] * (int(self.node.max(initial=0)) + 1) + self.node[1::2, 0]
+            kept, where = rows_alike(self.node[::2, 0], self.node[1::2, 0])
         else:
-            key = np.column_stack([self.node.reshape(-1, 2 * wide), self.offset.reshape(-1, wide)])
-        kept, where = np.unique(key, axis=0, return_index=True, return_inverse=True)[1:]
-        where = where.ravel()
+            kept, where = rows_alike(*self.node.reshape(-1, 2 * wide).T, *self.offset.reshape(-1, wide).T)
         rows = (kept[:, None] * wide + np.arange(wide)).ravel()
         weight = np.stack([np.bincount(where, column, len(kept)).astype(float) for column in self.weight.T], 1)
         return Choices(wide * np.arange(len(kept) + 1), self.node[rows], self.offset[rows], weight)

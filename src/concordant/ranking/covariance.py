@@ -28,6 +28,7 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from concordant.errors import Setting, UsageError, few
 from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.ragged import Grouped, Ragged
 from concordant.ranking.contrasts import Gauge
@@ -210,11 +211,9 @@ def _sums(gradients: csr_array, who: csr_array, alone: bool) -> csr_array:
 
 def _gathered(batch: Batch, ways: Sequence[NDArray[np.int32]]) -> tuple[csr_array, Indices]:
     """What adds up the distinct judgments of each cell, times √(K/(K − 1)), and the cells K of each graph."""
-    keys = [batch.graph.astype(np.int64), *(way[batch.judgment].astype(np.int64) for way in ways)]
-    cells, row = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
-    row = row.ravel()
-    draws = np.bincount(cells[:, 0], minlength=len(batch)).astype(np.int64)
-    scale = np.sqrt(draws / np.maximum(draws - 1, 1))[cells[:, 0]]
+    cells, row = rows_alike(batch.graph, *(way[batch.judgment] for way in ways))
+    draws = np.bincount(batch.graph[cells], minlength=len(batch)).astype(np.int64)
+    scale = np.sqrt(draws / np.maximum(draws - 1, 1))[batch.graph[cells]]
     held = np.arange(len(row))
     return csr_array((batch.multiplicity * scale[row], (row, held)), shape=(len(cells), len(row))), draws
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import betainc, betaincinv, ndtr, ndtri
 
-from concordant.preferences.counts import bit_width, tally
+from concordant.preferences.counts import bit_width, rows_alike, tally
 from concordant.preferences.graphs import Batch, Graphs, Kinds
 from concordant.preferences.preferences import Comparisons, Lists
 from concordant.preferences.ragged import Ragged
@@ -61,7 +61,7 @@ class EdgeTests:
         second array is true.
         """
         votes, exact = self.votes[pairs], self.exact[pairs]
-        one, place = _distinct(votes, exact, threshold)
+        one, place = rows_alike(votes, exact, threshold)
         number, signs, limit = votes[one], exact[one], threshold[one] * (1 + SAME)
         critical = _critical(number, limit)
         size = np.where(signs, binomial_tail(critical, number), 0.0)
@@ -165,15 +165,6 @@ def _sums(pair: Whole, times: Floats, value: Floats, pairs: int) -> Floats:
     return np.asarray(np.bincount(pair, np.maximum(times * value, -1e300), pairs), np.float64)
 
 
-def _distinct(*columns: NDArray[Any]) -> tuple[Whole, Whole]:
-    """A row of each distinct kind, and the kind of each row."""
-    sorter = np.lexsort(columns)
-    alike = Ragged.runs(*(column[sorter] for column in columns))
-    place = np.empty(len(sorter), np.int64)
-    place[sorter] = alike.owner
-    return sorter[alike.first], place
-
-
 def _inverse_mean(logs: Floats) -> Floats:
     """1 / mean of exp(logs) over the first axis."""
     top = logs.max(axis=0)
@@ -207,11 +198,12 @@ def _critical(votes: Whole, limit: Floats) -> Whole:
 
 def _tail(wins: Whole, votes: Whole) -> Floats:
     """P(Bin(votes, ½) ≥ wins)."""
-    (won, cast), place = np.unique(np.stack([wins, votes]), axis=1, return_inverse=True)
+    first, place = rows_alike(wins, votes)
+    won, cast = wins[first], votes[first]
     tail = binomial_tail(won, cast)
     if (many := cast >= 1 << 53).any():  # a normal law to 1e-12, where not every integer has a float64 of its own
         tail[many] = ndtr((cast[many] - 2.0 * won[many]) / np.sqrt(cast[many]))
-    return np.asarray(tail[place.ravel()], np.float64)
+    return np.asarray(tail[place], np.float64)
 
 
 def family_wise(p_value: Floats, tested: int) -> Floats:

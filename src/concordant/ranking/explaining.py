@@ -35,6 +35,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from scipy.sparse.linalg import cg
 
 from concordant.errors import CannotRank, Setting, UsageError, counted, few
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
@@ -378,7 +379,7 @@ class _Model:
         holders = edges.holder[self.rows]
         for number in range(1, len(ways) + 1):
             for chosen in combinations(ways, number):
-                cell = np.unique(np.stack([way[holders] for way in chosen], 1), axis=0, return_inverse=True)[1].ravel()
+                cell = rows_alike(*(way[holders] for way in chosen))[1]
                 sums = np.stack([np.bincount(cell, times * column) for column in own.T], axis=1)
                 groups = len(sums)
                 if groups < 2:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from concordant.errors import UsageError, few
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
@@ -292,7 +293,7 @@ class _Draws:
         crossed = 0.0
         for number in range(1, len(self.ways) + 1):
             for chosen in combinations(self.ways, number):
-                cell = np.unique(np.stack(chosen, axis=1), axis=0, return_inverse=True)[1].ravel()
+                cell = rows_alike(*chosen)[1]
                 crossed += (-1.0) ** (number + 1) * self._by(cell, own, seen)
         return max(crossed, *(self._by(way, own, seen) for way in self.ways))
 

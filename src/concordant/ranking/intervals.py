@@ -26,7 +26,7 @@ from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends, share_of
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
-from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, wilson
+from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, too_few, wilson
 from concordant.ranking.structures import STRUCTURES, Structure
 
 Floats = NDArray[np.float64]
@@ -157,6 +157,8 @@ def _bounds_of(
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
         raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
+    if _of_one_list(batch, scores, wanted):
+        return _limitless(batch, linked, notes)
     curvature = member.curvature(batch, scores)
     errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
     against_firm = errors()
@@ -171,6 +173,20 @@ def _bounds_of(
     )  # fmt: skip
     limits = _bounds(found, ranks.lower, ranks.upper, _errors(scores, curvature, found), notes)
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
+
+
+def _of_one_list(batch: Batch, scores: Scores, wanted: IntervalOptions) -> bool:
+    """Whether a sandwich has one list in each query and no spread to go by, whatever the curvature is."""
+    if not isinstance(batch.prefs, Lists) or scores.coefficients or wanted.quasi or not (batch.judgments < 2).all():
+        return False
+    return (default_method(batch, scores) if wanted.method == "auto" else wanted.method) == "sandwich"
+
+
+def _limitless(batch: Batch, linked: Connectivity, notes: tuple[Note, ...]) -> Bounds:
+    """Infinite intervals, and ranks anywhere in a component."""
+    gauge, wide = Gauge.of(batch.node_start, linked), np.full(len(batch.item), np.inf)
+    ranks = ranks_from_ends(-wide, wide, gauge, np.zeros(len(wide), bool))
+    return Bounds(-wide, wide, *ranks, "sandwich", notes=(*notes, too_few(len(batch))))
 
 
 def separated_items(

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 
 from concordant.errors import UsageError
 from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.ragged import Ragged
@@ -530,8 +531,9 @@ def _direct(separated: Separated) -> tuple[Ints, Floats]:
     """
     batch, edges, n = separated.batch, separated.batch.edges, len(separated.value)
     cluster = clusters_of(batch)
-    drawn = edges.holder if cluster is None else cluster[edges.holder]
-    _, kept = np.unique(np.column_stack([drawn, edges.winner, edges.loser]), axis=0, return_index=True)
+    kept = np.arange(len(edges.holder))  # a judgment says of a pair but once that one item beats the other
+    if cluster is not None:
+        kept = rows_alike(cluster[edges.holder], edges.winner, edges.loser)[0]
     kept = kept[~edges.tie[kept]]
     times = batch.multiplicity[edges.holder[kept]] if cluster is None else np.ones(len(kept))
     keys, where = np.unique(edges.winner[kept].astype(np.int64) * n + edges.loser[kept], return_inverse=True)

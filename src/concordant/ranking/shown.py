@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concordant.errors import Setting, Unavailable, UsageError, did_you_mean, whole_number
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.notes import Note
 from concordant.preferences.status import Status
@@ -166,11 +167,11 @@ def tiers(board: Ranking) -> Ints:
     if not len(ranked):
         return out
     query, component = board.query[ranked], board.component[ranked]
-    _, begin = np.unique(np.stack([query, component]), axis=1, return_index=True)
+    begin = rows_alike(query, component)[0]
     group = component if (board.rank[ranked][begin] == 1).all() else np.zeros_like(component)  # ranked across them
-    _, owner = np.unique(np.stack([query, group]), axis=1, return_inverse=True)
+    owner = rows_alike(query, group)[1]
     for number in range(int(owner.max()) + 1):
-        rows = ranked[owner.reshape(-1) == number]
+        rows = ranked[owner == number]
         cut = np.maximum.accumulate(board.rank_upper[rows])[:-1] <= np.arange(1, len(rows))
         out[rows] = 1 + np.concatenate([[0], np.cumsum(cut)])
     return out

@@ -128,13 +128,7 @@ def score_intervals(
         if few.any():
             variance[few[batch.owner]] = np.inf
             extra[few[np.asarray(curvature.extra_owner, np.int64)]] = np.inf
-            text = (
-                "{graphs:queries} {graphs:has|have} fewer than two judgments or clusters: there is no spread between "
-                "them to go by and {graphs:its|their} intervals are infinite ({ask} would take all preferences for "
-                "independent)"
-            )
-            ask = Setting("interval", "hessian")
-            notes.append(Note("too few judgments", text, graphs=int(few.sum()), ask=ask))
+            notes.append(too_few(int(few.sum())))
     variance[~connectivity.compared] = np.inf
     error = np.sqrt(variance)
     freedom = None if meat is None else meat.freedom
@@ -154,6 +148,15 @@ def score_intervals(
         freedom=freedom,
         covariances=kept if usual else None,
     )
+
+
+def too_few(graphs: int) -> Note:
+    """Say that in so many graphs there is nothing that a sandwich could go by."""
+    text = (
+        "{graphs:queries} {graphs:has|have} fewer than two judgments or clusters: there is no spread between them to "
+        "go by and {graphs:its|their} intervals are infinite ({ask} would take all preferences for independent)"
+    )
+    return Note("too few judgments", text, graphs=graphs, ask=Setting("interval", "hessian"))
 
 
 def few_weighted(prefs: Preferences) -> tuple[Note, ...]:

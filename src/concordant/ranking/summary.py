@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, xlogy
 
 from concordant.preferences.connectivity import Connectivity
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Comparisons
@@ -171,9 +172,7 @@ def _of_grades(batch: Batch, scores: Scores) -> _Sums:
     times = batch.multiplicity[edges.holder].astype(float)
     swap = edges.winner > edges.loser
     z = np.zeros((len(swap), 0)) if edges.covariates is None else np.where(swap[:, None], -1.0, 1.0) * edges.covariates
-    rows = np.column_stack([np.minimum(edges.winner, edges.loser), np.maximum(edges.winner, edges.loser), z + 0.0])
-    _, pair = np.unique(rows, axis=0, return_inverse=True)
-    pair = pair.ravel()
+    pair = rows_alike(np.minimum(edges.winner, edges.loser), np.maximum(edges.winner, edges.loser), *(z + 0.0).T)[1]
     outcome = np.where(swap, -graded.outcome, graded.outcome)
     _, first, cell = np.unique(pair * (2 * len(graded.levels) + 1) + outcome, return_index=True, return_inverse=True)
     seen, total = np.bincount(cell, times), np.bincount(pair, times)
@@ -342,8 +341,8 @@ def freedom_of(batch: Batch) -> Floats:
     """Return the degrees of freedom of each graph: clusters − 1, the least of several ways; infinite without any."""
     least = np.full(len(batch), np.inf)
     for way in batch.prefs.cluster_ways:
-        pairs = np.unique(np.stack([batch.graph, way[batch.judgment]]), axis=1)[0]
-        least = np.minimum(least, np.bincount(pairs, minlength=len(batch)) - 1)
+        graph = batch.graph[rows_alike(batch.graph, way[batch.judgment])[0]]
+        least = np.minimum(least, np.bincount(graph, minlength=len(batch)) - 1)
     return np.asarray(np.maximum(least, 1.0))
 
 

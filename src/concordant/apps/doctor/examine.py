@@ -31,6 +31,7 @@ from concordant.io.published.recognise import found_in, of_folder, recognised
 from concordant.io.read import layout_of, read_log
 from concordant.io.score_tables import RISING, roles_of, sums_of, tabled
 from concordant.io.store.catalogue import is_store
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.layouts import ALIASES, plain
 from concordant.preferences.lists import UNITS
 from concordant.preferences.notes import Note
@@ -558,7 +559,7 @@ def _answered(prefs: Preferences, looks: Looks | None, components: Any) -> str |
 def _several(prefs: Comparisons) -> bool:
     """Whether some pair of a query has more than one vote."""
     low, high = np.minimum(prefs.winner, prefs.loser), np.maximum(prefs.winner, prefs.loser)
-    return len(np.unique(np.stack((prefs.query, low, high)), axis=1).T) < len(prefs)
+    return len(rows_alike(prefs.query, low, high)[0]) < len(prefs)
 
 
 def _content(path: Path) -> tuple[str | None, str]:

@@ -31,7 +31,7 @@ from concordant.apps.spark.shares import CROSSING, Held, Ways, in_cells, taken
 from concordant.apps.spark.splitting import alike, shared_out, together
 from concordant.errors import counted
 from concordant.preferences.counted import recounted
-from concordant.preferences.counts import MOST
+from concordant.preferences.counts import MOST, rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.layouts import CLUSTERS
@@ -159,7 +159,7 @@ def numbers_among(prefs: Comparisons, kinds: Comparisons) -> Ints:
     """The number of each judgment among kinds that say the same, whoever made it."""
     items = kinds.items.codes_of(prefs.items.values).astype(np.int64)
     told, known = _told(prefs, items), _told(kinds, np.arange(len(kinds.items)))
-    found = np.unique(np.concatenate([known, told]), axis=0, return_inverse=True)[1].reshape(-1)  # NumPy 2.0: (n, 1)
+    found = rows_alike(*np.concatenate([known, told]).T)[1]
     place = np.zeros(len(found), np.int64)
     place[found[: len(known)]] = np.arange(len(known))
     return place[found[len(known) :]]

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concordant.errors import InputError
 from concordant.preferences.counted import declare
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch, Graphs
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Lists, Preferences, counted_lists, keep, with_unranked_last
@@ -133,9 +134,8 @@ class Whose:
         """A number for what each judgment has in these columns together, and how many there are; None without any."""
         if not ways:
             return None, 0
-        codes = np.column_stack([self.ways[way][1] for way in ways])
-        found, cell = np.unique(codes, axis=0, return_inverse=True)
-        return cell.reshape(-1).astype(np.int64), len(found)
+        found, cell = rows_alike(*(self.ways[way][1] for way in ways))
+        return cell, len(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,7 +408,7 @@ class Listed(Drawn):
         of_entries = own[lists.node]
         mixed = np.flatnonzero(lists.groups.most(of_entries) > -lists.groups.most(-of_entries))
         some = lists.take(mixed)
-        tier = np.unique(np.column_stack([some.row, some.tier, own[some.node]]), axis=0, return_index=True)[1]
+        tier = rows_alike(some.row, some.tier, own[some.node])[0]
         tiers = Ragged.runs(some.row[tier], some.tier[tier])
         node = self.code[some.node[tier]]
         upper = np.flatnonzero(np.diff(some.row[tier[tiers.first]]) == 0)

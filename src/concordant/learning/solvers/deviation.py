@@ -27,6 +27,7 @@ from scipy import sparse
 from concordant.learning.solvers.sampled_edges import SampleGraphs
 from concordant.losses.objective import Objective
 from concordant.losses.pair_losses import PairLoss
+from concordant.preferences.counts import rows_alike
 from concordant.preferences.graphs import Batch
 from concordant.preferences.labels import Labels
 from concordant.preferences.preferences import Preferences
@@ -138,11 +139,12 @@ class RiskProcess:
             before += len(part)
         graph, winner, loser, offset, weight = (np.concatenate(column) for column in zip(*ends, strict=True))
         key = np.stack((winner, loser, offset.view(np.int64) if offset.any() else np.zeros_like(winner)))
-        slots, slot = np.unique(key, axis=1, return_inverse=True)
+        first, slot = rows_alike(*key)
+        slots = key[:, first]
         owner, row, pull, target = (np.concatenate(column) for column in zip(*pulls, strict=True))
         times = [pull, pull * target, pull * target**2]
         flat, pulled, squared = (sparse.csr_array((value, (owner, row)), (graphs, len(Z))) for value in times)
-        table = sparse.csr_array((weight, (graph, slot.ravel())), (graphs, slots.shape[1]))
+        table = sparse.csr_array((weight, (graph, slot)), (graphs, slots.shape[1]))
         shift = slots[2].view(np.float64) if offset.any() else np.zeros(slots.shape[1])
         return cls(Z, slots[0], slots[1], shift, table, flat, pulled, squared, objectives[0].phi)
 
