@@ -184,6 +184,34 @@ def test_the_command_audits_where_the_rows_lie(
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("command", ["audit", "report"])
+@pytest.mark.parametrize("kind", ["orders", "scattered", "votes"])
+def test_the_command_says_how_the_log_was_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, command: str
+) -> None:
+    """Rankings that are empty or leave items out, queries of one pair, labels that look alike."""
+    from concordant.apps.spark import counted
+
+    monkeypatch.setattr(counted, "HERE", 0)
+    monkeypatch.setattr(counted, "read", None)
+    log = log_of(kind, np.random.default_rng(8))
+    if kind == "orders":
+        pairs = zip(log["judgment"], log["rank"], strict=True)
+        log["rank"] = [None if judgment == 3 else rank for judgment, rank in pairs]
+    if kind == "votes":
+        log["winner"][:3] = ["M4 " if loser != "m4" else "m5" for loser in log["loser"][:3]]
+    csv.write_csv(pa.table(log), name := str(tmp_path / "votes.csv"))
+    more = ["--replicates", "20"] if command == "audit" else ["--no-audit", "-o", tmp_path / "page.html"]
+    said = []
+    for engine in (["--engine", "spark"], []):
+        assert exit_status(command, name, *more, *engine) == 0
+        said.append(capsys.readouterr().err)
+    assert said[0] == said[1]
+    noted = {"orders": "1 of 60 rankings ranks nothing", "scattered": "hold one pair", "votes": "'M4 '"}
+    assert noted[kind] in said[0]
+
+
+@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("more", [[], ["--cluster", "judge", "--no-audit"], ["--on-error", "skip", "--title", "ours"]])
 def test_the_command_has_a_large_log_reported_by_a_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import pyarrow as pa
@@ -57,6 +57,8 @@ from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import say as problems
 from concordant.ranking.rank import Ranking
 from concordant.ranking.structures import structure as find_structure
+
+Found = TypeVar("Found")
 
 
 @without_pandas_warning()
@@ -159,9 +161,10 @@ def audit(options: AuditOptions, settings: AuditSettings) -> tuple[Audit, list[s
         return None
     reading = asked_of(options)
     with Progress(options.quiet, "auditing"):
-        found = None if reading["pool"] is True else divided(judged, settings)
+        if reading["pool"] is not True and (found := divided(judged, settings)) is not None:
+            return found[0], [*found[1], *judged.look_alikes()]
         given = {one.name: getattr(settings, one.name) for one in fields(AuditSettings)}
-        return found or by_a_task(judged, partial(audit_here, **given), reading), [*judged.notes]
+        return by_a_task(judged, partial(_noted, work=partial(audit_here, **given)), reading)
 
 
 @without_pandas_warning()
@@ -172,9 +175,14 @@ def report(options: ReportOptions, asked: Mapping[str, Any]) -> tuple[Report, li
     check_grades(options, judged.checks.layout.roles, judged.name)
     asked = {**asked, "title": judged.name if asked["title"] is None else asked["title"]}
     with Progress(options.quiet, "making the report"):
-        made = by_a_task(judged, partial(_as_the_command, **asked), asked_of(options))
+        made, notes = by_a_task(judged, partial(_noted, work=partial(_as_the_command, **asked)), asked_of(options))
     tell([] if options.quiet else [f"{options.log}: {made.data['facts']}"])
-    return made, [*judged.notes]
+    return made, notes
+
+
+def _noted(prefs: Preferences, *, work: Callable[[Preferences], Found]) -> tuple[Found, list[str]]:
+    """A task: what is found in preferences, and how they were read."""
+    return work(prefs), [*prefs.notes]
 
 
 def _as_the_command(prefs: Preferences, **asked: Any) -> Report:

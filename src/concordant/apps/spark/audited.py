@@ -31,8 +31,8 @@ ORDER = ("queries", "items", *ADDED[1:5], "clusters", ADDED[5])
 """The order in which facts are told."""
 
 
-def divided(judged: JudgedQueries, settings: AuditSettings) -> Audit | None:
-    """Return the audit of a log whose queries are audited by the tasks that hold them.
+def divided(judged: JudgedQueries, settings: AuditSettings) -> tuple[Audit, tuple[str, ...]] | None:
+    """Return the audit of a log whose queries are audited by the tasks that hold them, and how it was read.
 
     None, with nothing done but counting, where all of the log says how queries are read: clicks, clusters of several
     columns, queries that hold one pair each and are ranked together. Errors: as ``concordant.audit``.
@@ -56,7 +56,7 @@ def divided(judged: JudgedQueries, settings: AuditSettings) -> Audit | None:
     some = Labels.encode(pa.array(["-"]))[0]
     wanted = Wanted.of(declared(judged.kind, some, some), settings)
     facts = facts_said({"kind": judged.kind} | {name: found[name] for name in ORDER if name in found})
-    return _by_query(put_together(wanted, parts, facts, (), extent.queries))
+    return _by_query(put_together(wanted, parts, facts, (), extent.queries)), judged.notes
 
 
 def _by_query(found: Audit) -> Audit:

@@ -31,6 +31,7 @@ from concordant.auditing.settings import AuditSettings
 from concordant.errors import ConcordantError, UsageError
 from concordant.io.engines.spark_session import without_pandas_warning
 from concordant.io.store.catalogue import is_store
+from concordant.preferences.lists import empty_rankings, said_of_empty
 from concordant.preferences.pooling import settle_queries, settle_unranked
 from concordant.preferences.preferences import Preferences
 
@@ -67,7 +68,8 @@ def audit(
     settings = AuditSettings(**{name: value for name, value in asked.items() if name != "progress"})
 
     def each(judged: JudgedQueries) -> Audit | None:
-        return divided(judged, settings) if (reading or {}).get("pool") is not True else None
+        found = divided(judged, settings) if (reading or {}).get("pool") is not True else None
+        return None if found is None else found[0]
 
     return _found(log, audit_here, asked, reading, session, master, each)
 
@@ -190,7 +192,8 @@ class _Task:
                 )
         prefs = self.checks.preferences(pa.Table.from_batches(held)) if rows else Preferences.empty()
         try:
-            found = self.work(self._settled(replace(prefs, told=(*self.notes, *prefs.told))))
+            empty = said_of_empty(empty_rankings(prefs.told), len(prefs), self.name)
+            found = self.work(self._settled(replace(prefs, told=(*self.notes, *empty))))
         except ConcordantError as error:  # as an object it keeps which parameters it speaks of
             found = error
         yield from pieces(0, found)
