@@ -279,7 +279,7 @@ def test_watched_files_and_workers(folder: Path) -> None:
 
 def test_a_worker_says_that_it_answers_once_signals_are_obeyed() -> None:
     """One that comes before would end it: a model could not be exchanged as soon as the server is there."""
-    found = list[Any]()
+    found, before = list[Any](), signal.getsignal(signal.SIGHUP)
 
     class Ready:
         def send(self, _: bool) -> None:
@@ -290,7 +290,7 @@ def test_a_worker_says_that_it_answers_once_signals_are_obeyed() -> None:
         made = Answering(None, Limits(), Lines("text"), Reloader(object, Metrics(), print, [], None), print)
         running._work(lambda _: made, listener, 0, Ready())
     assert len(found) == 2 and not {*found} & {signal.SIG_DFL, signal.SIG_IGN, None}
-    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) == before
 
 
 def test_a_worker_that_was_not_there_yet_is_told_to_exchange_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,22 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def test_what_tasks_note_is_added_up(spark: Any) -> None:
+    """Items with few weighted wins, people without a second list, in queries of several tasks: as memory says it."""
+    table = votes(rows=600)
+    table["weight"] = np.random.default_rng(3).choice([0.5, 3.0], len(table["query"])).tolist()
+    people = [f"p{place // 3}" for place in range(90)]
+    rated = {"query": people, "judgment": people, "item": [f"i{place % 3}" for place in range(90)]}
+    rated["rating"] = np.random.default_rng(4).integers(1, 9, 90).tolist()
+    for log, code in ((table, "worth fewer than ten"), (rated, "30 queries have fewer than two judgments")):
+        judged = JudgedQueries.of(spark.createDataFrame(pa.table(log)).repartition(3), spark, most=200)
+        assert judged.buckets > 1 and not judged.large
+        ours = [note.replace("DataFrame", "table") for note in on_spark(judged).notes]
+        theirs = cc.rank(cc.read(log)).notes
+        assert sorted(ours) == sorted(note for note in theirs if "lack of fit" not in note)
+        assert sum(code in note for note in ours) == 1
+
+
 @pytest.mark.parametrize("task", [200, 1 << 21])
 def test_the_ranking_is_that_of_duckdb(spark: Any, log: Path, task: int) -> None:
     """With ties ``auto`` is the sandwich in every query, though few tasks see a tie in each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -37,6 +38,7 @@ from concordant.apps.spark.structure_sums import ranked as summed_ranking
 from concordant.apps.spark.tied_rankings import OfLists, OfPairs, tied, tied_query
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.labels import Labels, look_alikes
+from concordant.preferences.notes import added_up
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
@@ -49,7 +51,7 @@ from concordant.ranking.rank import rank as rank_here
 from concordant.ranking.structures import structure as find_structure
 
 STATUS = ("status", "iterations", "gradient")
-BESIDE = (*STATUS, "note", "interval", "lack_of_fit")
+BESIDE = (*STATUS, "note", "told", "interval", "lack_of_fit")
 """Columns beside those of ``Ranking.to_arrow``."""
 OF_INTERVALS = ("level", "replicates", "seed", "interval")
 """What intervals are asked for with."""
@@ -445,15 +447,16 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
             *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
-            *(said := sorted({note for told in _notes(table) for note in told.split("\n")})),
+            *(said := _notes(table, len(queries))),
             *(() if any("(lack of fit: " in note for note in said) else _misfit(structure, tested)),
         ),
     )
 
 
-def _notes(table: pa.Table) -> list[str]:
-    found: list[str] = pc.unique(table["note"]).drop_null().to_pylist()
-    return found
+def _notes(table: pa.Table, queries: int) -> list[str]:
+    """What the tasks note, of the same said by several the numbers added up."""
+    parts = (pickle.loads(told) for told in table["told"].drop_null().to_pylist())
+    return sorted(added_up(sorted((note for part in parts for note in part), key=str), queries))
 
 
 def few_each(board: Ranking) -> bool:
@@ -527,6 +530,7 @@ def _schema(judged: JudgedQueries, quasi: bool) -> pa.Schema:
             ("iterations", pa.int32()),
             ("gradient", pa.float64()),
             ("note", pa.string()),
+            ("told", pa.binary()),
             ("interval", pa.string()),
             ("lack_of_fit", pa.float64()),
         ]
@@ -542,7 +546,7 @@ def _rows(
     said: Sequence[str] = (),
     whole: bool = False,
 ) -> pa.Table:
-    """A task: the ranking of some queries, their clicks ``read`` as all of a log; the note stands in the first row.
+    """A task: the ranking of some queries, their clicks ``read`` as all of a log; the notes stand in the first row.
 
     ``said``: what else is noted; ``whole``: whether they are all of the log.
     """
@@ -556,10 +560,15 @@ def _rows(
 def _beside(board: Ranking, notes: Sequence[str]) -> pa.Table:
     """The rows of a ranking and the columns beside them."""
     table = board.to_arrow()
-    note = np.full(len(board), None, object)
-    note[:1] = "\n".join(notes) or None
+    note, told = np.full((2, len(board)), None, object)
+    if notes:
+        note[:1], told[:1] = "\n".join(notes), pickle.dumps([*notes])
     tested = np.full(len(board.queries), np.nan) if board.lack_of_fit is None else board.lack_of_fit
     beside: dict[str, Any] = {name: board.status[name][board.query] for name in STATUS}
-    beside |= {"note": pa.array(note, pa.string()), "interval": pa.repeat(board.interval, len(board))}
+    beside |= {
+        "note": pa.array(note, pa.string()),
+        "told": pa.array(told, pa.binary()),
+        "interval": pa.repeat(board.interval, len(board)),
+    }
     beside["lack_of_fit"] = pa.array(tested[board.query], from_pandas=True)
     return pa.table(dict(zip(table.column_names, table.columns, strict=True)) | beside)
