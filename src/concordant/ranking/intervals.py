@@ -24,6 +24,7 @@ from concordant.ranking.curvature import Curvature
 from concordant.ranking.few_judgments import exact_ends
 from concordant.ranking.names import INTERVALS as METHODS
 from concordant.ranking.rank_intervals import rank_intervals, rank_intervals_of_replicates, ranks_from_ends, share_of
+from concordant.ranking.ranked_lists import touches
 from concordant.ranking.scores import Scores
 from concordant.ranking.separated import Separated
 from concordant.ranking.standard_errors import Intervals, default_method, score_intervals, too_few, wilson
@@ -157,7 +158,7 @@ def _bounds_of(
     if member.curvature is None:
         able = " and ".join(other.name for other in STRUCTURES.values() if other.curvature is not None)
         raise UsageError(f"{member.name} has no {method} intervals ({able} have); use bootstrap or none")
-    if _of_one_list(batch, scores, wanted):
+    if _of_one_list(batch, scores, member, wanted):
         return _limitless(batch, linked, notes)
     curvature = member.curvature(batch, scores)
     errors = partial(score_intervals, batch, scores, curvature, connectivity=linked, method=method, level=wanted.level)
@@ -175,8 +176,10 @@ def _bounds_of(
     return _with_quasi(limits, batch, curvature, linked) if wanted.quasi else limits
 
 
-def _of_one_list(batch: Batch, scores: Scores, wanted: IntervalOptions) -> bool:
+def _of_one_list(batch: Batch, scores: Scores, member: Structure, wanted: IntervalOptions) -> bool:
     """Whether a sandwich has one list in each query and no spread to go by, whatever the curvature is."""
+    if member.touched is not touches:  # judgments lie elsewhere, and those of the batch stand for them
+        return False
     if not isinstance(batch.prefs, Lists) or scores.coefficients or wanted.quasi or not (batch.judgments < 2).all():
         return False
     return (default_method(batch, scores) if wanted.method == "auto" else wanted.method) == "sandwich"
