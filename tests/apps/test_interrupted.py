@@ -105,6 +105,27 @@ watch.end()
     assert found.stderr == ""
 
 
+def test_a_signal_at_the_end_of_python_is_no_traceback() -> None:
+    """Python 3.12 starts no thread by then, not even one that would wait."""
+    code = """
+import atexit, os, signal, threading, time
+from concordant.apps.commands.saying import Watch
+def killed():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.3)
+watch = Watch(lambda: None)
+watch.begin()
+watch.over = True
+def none(self):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+threading.Thread.start = none
+atexit.register(killed)
+print("done")
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert (found.stdout, found.stderr) == ("done\n", "")
+
+
 @pytest.mark.parametrize("command", ["rank", "audit", "fit", "ingest"])
 def test_nothing_half_written(command: str, logs: Path, tmp_path: Path) -> None:
     """At drawn moments of a run, two of them while it works; where it was quicker or slower than thought, again."""

@@ -139,6 +139,15 @@ def patient() -> Iterator[None]:
         _How.patience = 0.0
 
 
+def _later(seconds: float, act: Callable[[Any], object], number: int) -> threading.Timer:
+    """Act on a signal after a while, unless the process ends before: then, from Python 3.12 on, no thread begins."""
+    timer = threading.Timer(seconds, act, [number])
+    timer.daemon = True
+    with suppress(RuntimeError):
+        timer.start()
+    return timer
+
+
 class Watch:
     """Waits for signals; ``caught`` is the first one."""
 
@@ -205,9 +214,7 @@ class Watch:
 
     def _again(self, number: int) -> None:
         """Have the signal come again, soon."""
-        again = threading.Timer(SOON, _thread.interrupt_main, [number])
-        again.daemon = True
-        again.start()
+        _later(SOON, _thread.interrupt_main, number)
 
     def _swallowed(self, what: Any) -> None:
         """Python drops what is raised while it frees something: a signal that came just then comes again."""
@@ -227,9 +234,7 @@ class Watch:
                 os.close(self._end)
                 return
             grace = GRACE_OF_SPARK if "pyspark" in sys.modules else GRACE
-            self._late = threading.Timer(max(grace, _How.patience), self._give_up, [told[0]])
-            self._late.daemon = True
-            self._late.start()
+            self._late = _later(max(grace, _How.patience), self._give_up, told[0])
             while _How.patience and (again := os.read(self._end, 1)) != b"\0":
                 if again[0] in self._before:  # a second one is meant
                     self._give_up(again[0])
