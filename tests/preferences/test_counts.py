@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 from tests.seeds import seed
 
-from concordant.preferences.counts import BITS, rows_alike
+import concordant as cc
+from concordant.preferences.counts import rows_alike
+from concordant.preferences.labels import crossed
 
 
 def against_numpy(*columns: NDArray[Any]) -> None:
@@ -38,4 +41,13 @@ def test_numbers_of_all_64_bits() -> None:
     ends = np.array([-(2**63), 2**63 - 1, 0, -(2**63), 2**63 - 1])
     against_numpy(ends, np.array([1, 0, 0, 1, 1]))
     against_numpy(np.array([0.5, -0.5, 0.5]).view(np.int64), np.array([2, 1, 2]))
-    assert BITS < 64
+
+
+def test_cells_of_columns_of_which_one_is_empty() -> None:
+    """Nobody is in a cell then; which rows have none is told where they are read."""
+    empty = pa.array([None, None], pa.string())
+    assert crossed([empty, pa.array(["p", "q"])]).to_pylist() == [None, None]
+    assert crossed([pa.array(["a", None, "a"]), pa.array([1, 2, 1])]).to_pylist() == ['["a", 1]', None, '["a", 1]']
+    log = {"winner": ["a", "b"], "loser": ["b", "a"], "judge": empty, "prompt": ["p", "q"]}
+    with pytest.raises(cc.InputError, match="2 of 2 rows have no cluster"):
+        cc.read(log, cluster=("judge", "prompt"))

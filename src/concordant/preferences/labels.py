@@ -33,13 +33,13 @@ def crossed(columns: Sequence[Any]) -> Any:
         return columns[0]
     parts = [column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column for column in columns]
     known = np.logical_and.reduce([part.is_valid().to_numpy(zero_copy_only=False) for part in parts])
-    codes = [pc.fill_null(part.indices, 0).to_numpy(zero_copy_only=False) for part in parts]
-    first, place = rows_alike(*codes)
-    cells = zip(
-        *(part.dictionary.take(pa.array(code[first])).to_pylist() for part, code in zip(parts, codes)), strict=True
-    )
-    said = [json.dumps(cell, ensure_ascii=False) for cell in cells]
-    where = pa.array(place.astype(np.int32), mask=~known)
+    codes = [pc.fill_null(part.indices, 0).to_numpy(zero_copy_only=False)[known] for part in parts]
+    first, kind = rows_alike(*codes)
+    named = [part.dictionary.take(pa.array(code[first])).to_pylist() for part, code in zip(parts, codes, strict=True)]
+    said = [json.dumps(cell, ensure_ascii=False) for cell in zip(*named, strict=True)]
+    place = np.zeros(len(known), np.int32)
+    place[known] = kind
+    where = pa.array(place, mask=~known)
     return pa.DictionaryArray.from_arrays(where, pa.array(said, pa.large_string()))
 
 
