@@ -151,7 +151,6 @@ def test_a_query_that_takes_too_much_filled_up_is_not_divided(spark: Any, monkey
 def test_options_of_reading_that_no_task_heeds_are_refused(spark: Any) -> None:
     log = rankings(filled=False)
     for option, said in (
-        ({"pool": True}, "table: pool is read on one machine, not by tasks of Spark; leave it out"),
         ({"time": "judgment"}, "table: time is read on one machine"),
         ({"bogus": 1}, "table: bogus is no option of reading"),
     ):
@@ -160,6 +159,8 @@ def test_options_of_reading_that_no_task_heeds_are_refused(spark: Any) -> None:
         with pytest.raises(cc.UsageError, match=said):
             cs.targets(log, session=spark, **option)
     assert JudgedQueries.of(log, spark, pool=None).total == len(log["query"])
+    with pytest.raises(cc.UsageError, match=r"queries of orders are put together \(pool=True\) on one machine only"):
+        cs.targets(log, session=spark, pool=True)
     with pytest.raises(cc.UsageError, match="unranked must be one of"):
         JudgedQueries.of(log, spark, unranked="first")
     with pytest.raises(Idle, match="table holds comparisons; only orders leave items out"):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from concordant.errors import Idle, Setting, UsageError, counted
 from concordant.preferences.notes import Note
@@ -51,8 +52,14 @@ def settle_queries(prefs: Preferences, pool: bool | None, name: str, column: str
         return prefs.pool()
     if pool is False or not scattered(prefs):
         return prefs
+    note = pooled_note(name, column, len(prefs.queries), len(prefs.items), len(prefs), named=named)
+    pooled = prefs.pool()
+    return replace(pooled, told=(*pooled.told, note))
+
+
+def pooled_note(name: str, column: str | None, queries: int, items: int, judgments: int, *, named: bool) -> Note:
+    """Return the note that scattered queries were put into one. Errors: as of ``settle_queries``."""
     one, each = Setting("pool", True), Setting("pool", False)
-    queries, items, judgments = len(prefs.queries), len(prefs.items), len(prefs)
     if named:
         raise UsageError(
             f"{name}: most of the {queries:,} queries ({column!r}) hold one pair, judged once or a few times, while "
@@ -68,8 +75,7 @@ def settle_queries(prefs: Preferences, pool: bool | None, name: str, column: str
     )
     says: dict[str, Any] = {"log": name, "column": "" if column is None else f" ({column!r})", "each": each}
     says |= {"judgments": judgments, "queries": queries, "recurring": items}
-    pooled = prefs.pool()
-    return replace(pooled, told=(*pooled.told, Note("pooled", text, **says)))
+    return Note("pooled", text, **says)
 
 
 def scattered_notes(prefs: Preferences) -> tuple[Note, ...]:
@@ -90,16 +96,23 @@ def lonely_notes(prefs: Preferences, name: str, column: str | None) -> tuple[Not
     >>> [note.code for note in lonely_notes(Preferences.from_ratings(people, films, [1, 2] * 20), "films.csv", "user")]
     ['ratings of one']
     """
-    if prefs.kind != "ratings" or len(prefs.queries) < LEAST or np.median(prefs.judgments) > 1:
+    if prefs.kind != "ratings":
         return ()
-    if len(prefs.members[1]) < 2 * len(prefs.items):  # as documents, which each query has for itself
+    return lonely_note(prefs.judgments, len(prefs.members[1]), len(prefs.items), name, column)
+
+
+def lonely_note(judged: NDArray[np.int64], members: int, items: int, name: str, column: str | None) -> tuple[Note, ...]:
+    """Return that note by how often each query was ``judged``, how many items all of them hold, and how many recur."""
+    if len(judged) < LEAST or np.median(judged) > 1:
+        return ()
+    if members < 2 * items:  # as documents, which each query has for itself
         return ()
     text = (
         "{log}: each of the {queries:,} queries{column} is ranked by itself, most by one list of ratings, while the "
         "same {recurring:items} recur: {pool} makes one ranking of all"
     )
-    says: dict[str, Any] = {"column": "" if column is None else f" ({column!r})", "recurring": len(prefs.items)}
-    return (Note("ratings of one", text, log=name, queries=len(prefs.queries), pool=Setting("pool", True), **says),)
+    says: dict[str, Any] = {"column": "" if column is None else f" ({column!r})", "recurring": items}
+    return (Note("ratings of one", text, log=name, queries=len(judged), pool=Setting("pool", True), **says),)
 
 
 @dataclass(frozen=True)

@@ -582,11 +582,15 @@ def _population(prefs: Preferences, parts: Sequence[_Part]) -> tuple[Note, ...]:
         return ()
     if not prefs.cluster_ways:
         return few_weighted(prefs)
-    names = prefs.cluster_columns or ("cluster",)
     numbers = [len(np.unique(codes)) for codes in prefs.cluster_codes]  # every label is used
+    return (clusters_note(prefs.cluster_columns or ("cluster",), numbers, len(prefs.queries)),)
+
+
+def clusters_note(names: Sequence[str], numbers: Sequence[int], queries: int) -> Note:
+    """Return the note on what intervals allow for, where judgments lie in so many clusters of each column."""
     which = " and ".join(f"the same {name} ({number:,})" for name, number in zip(names, numbers, strict=True))
     text = "intervals allow for judgments of {which} being alike: they hold for new ones like these"
     freedom = min(numbers) - 1
-    if len(prefs.queries) == 1 and freedom < FEW:
+    if queries == 1 and freedom < FEW:
         text += ", by the t law with {freedom} degrees of freedom"
-    return (Note("clusters", text, which=which, freedom=freedom),)
+    return Note("clusters", text, which=which, freedom=freedom)

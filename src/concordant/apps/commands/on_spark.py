@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,6 +42,7 @@ from concordant.apps.spark.counted import by_a_task, of_many_rows
 from concordant.apps.spark.frames import MOST_ALONE, JudgedQueries, Table
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import TooLarge
+from concordant.apps.spark.pooled import lonely, scattered
 from concordant.apps.spark.telling import told
 from concordant.auditing.audit import audit as audit_here
 from concordant.auditing.findings import Audit
@@ -72,8 +73,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
     structure = options.structure or "bradley-terry"
     if options.id is not None or is_store(Path(log)) or locate(log, local=False).format == "preflib":
         return False
-    reading = asked_of(options)
-    del reading["pool"]
+    reading = asked_of(options) | {"pool": False}  # where they are scattered the driver ranks
     with told(log):
         with Progress(quiet, f"counting {log}"):
             judged = JudgedQueries.opened(log, **reading)
@@ -89,7 +89,7 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             check_grades(options, judged.checks.layout.roles, judged.name)
             # perhaps there are no rankings at all: what reads on one machine settles it
             asking = options.pool is None and judged.by_query
-            if asking and output is not None and is_folder(output) and judged.few_each():
+            if asking and output is not None and is_folder(output) and scattered(judged) is not None:
                 return False
             if judged.by_query:
                 # a look at each query costs more than what it saves from, but for what one query alone may ask for
@@ -106,11 +106,13 @@ def rank(options: RankOptions, asked: dict[str, Any]) -> bool:
             except TooLarge:
                 board, number, notes = _ranked(judged.sized(), structure, asked, output)
             except ConcordantError:
-                if asking and judged.few_each():
+                if asking and scattered(judged) is not None:
                     return False
                 raise
-        if asking and board is not None and judged.compared and ranking.few_each(board):
+        if asking and board is not None and ranking.few_each(board) and scattered(judged) is not None:
             return False
+        if asking and board is not None:
+            board = replace(board, notes=(*board.notes, *lonely(judged, board)))
         if number == 0:
             raise InputError(f"{judged.name}: no judgment is left")
         for line in said:
@@ -143,7 +145,7 @@ def _ranked(
     with judged.explained():
         frame = ranking.ranked(judged, structure, **asked)
     if output is not None and is_folder(output):
-        rows, notes = ranking.write_ranking(frame, judged, output, interval=asked["interval"])
+        rows, notes = ranking.write_ranking(frame, judged, output, structure=structure, interval=asked["interval"])
         if find_structure(structure).expects:
             notes.append("whether the model fits the judgments was not looked at, as the executors write the ranking")
         return None, rows, notes
@@ -225,10 +227,7 @@ def fit(ranker: Any, options: FitOptions) -> None:
         )
     if options.stream is not None:
         raise UsageError("--stream and --in-memory are for one machine; on Spark no task holds all features")
-    if options.pool is not None:
-        raise UsageError("--pool/--no-pool is read on one machine: leave out --engine spark")
     reading = asked_of(options)
-    del reading["pool"]
     sizes = {name: reading.pop(name) for name in ("memory_limit", "threads")}
     master = reading.pop("master")
     del reading["engine"]

@@ -61,7 +61,7 @@ from concordant.io.read import read as read_by
 from concordant.preferences.comparisons import side_words
 from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.layouts import CLUSTERS, KINDS
-from concordant.preferences.pooling import FEW, LEAST, check_orders
+from concordant.preferences.pooling import check_orders
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.values import Reason, Reject, say
 
@@ -120,7 +120,7 @@ MOST_ALONE = 1 << 24
 BUCKETS = 1 << 14
 """Tasks at most: a sender cuts each of its blocks of 2^20 rows into as many pieces, each with a head of its own."""
 READING = {"columns", "kind", "clicks", "unranked", "on_error", "cluster", "covariates", "home", "engine", "master"} | {
-    "memory_limit", "threads",
+    "pool", "memory_limit", "threads",
 }  # fmt: skip
 """Options of ``read`` that tasks heed, or that a session is made with."""
 Task = Callable[[Preferences], pa.Table]
@@ -158,6 +158,10 @@ class JudgedQueries:
     """What tasks read themselves, past ``frame``."""
     settled: bool = False
     """Whether it was looked at what rankings leave out (``unranked``)."""
+    pool: bool | None = None
+    """Whether all queries are one, as ``concordant.read`` takes it; settled by ``pooled``."""
+    named: bool = False
+    """Whether somebody said which column holds the queries."""
 
     @property
     def cluster_columns(self) -> int:
@@ -219,7 +223,8 @@ class JudgedQueries:
                 raise InputError(f"{log.name}: the column {column!r} ({field.name}) holds values of the type {of}")
         told = notes_of(log, layout, given)
         files = Files.of(log, checks.roles)
-        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log, files=files)
+        of_queries: dict[str, Any] = {"pool": reading.get("pool"), "named": "query" in given}
+        return cls(log.name, frame, checks, frame.sparkSession, notes=told, log=log, files=files, **of_queries)
 
     @property
     def by_query(self) -> bool:
@@ -269,14 +274,14 @@ class JudgedQueries:
         with told(self.name):
             return gathered(whole._tasks(partial(_faults, checks=self.checks, most=self.most), FAULTS))
 
-    def look_alikes(self) -> tuple[str, ...]:
-        """Say which labels look alike, by a pass over the labels of the log."""
+    def look_alikes(self, *whose: str) -> tuple[str, ...]:
+        """Say which labels look alike, by a pass over the labels of the log, or of some: items, queries, clusters."""
         roles = self.frame.columns
         named = {"items": [role for role in ("item", "winner", "loser", "left", "right") if role in roles]}
         named |= {what: [role] for what, role in (("queries", "query"), ("clusters", "cluster")) if role in roles}
         said: list[str] = []
         for what, columns in named.items():
-            if self._label(columns[0]) == pa.int64():
+            if (whose and what not in whose) or self._label(columns[0]) == pa.int64():
                 continue
             found = self.frame.select(fn.explode(fn.array(*columns)).alias("label")).distinct()
             formed = found.mapInArrow(partial(_plain_forms, as_json=self.checks.as_json), from_arrow_schema(FORMED))
@@ -296,27 +301,9 @@ class JudgedQueries:
             stopping = self.checks.stopping(self.rejects())
             raise InputError(say(self.name, stopping)) from None
 
-    def few_each(self) -> bool:
-        """Return whether half of the queries hold at most three comparisons of one pair (but not items of their own).
-
-        What ``preferences.pooling.scattered`` holds of is among them.
-        """
-        if not (self.compared and self.by_query):
-            return False
-        one, other = (fn.col(f"`{role}`") for role in self._sides)
-        first, second = fn.least(one, other), fn.greatest(one, other)
-        sides = (fn.min(first) == fn.max(first)) & (fn.min(second) == fn.max(second))
-        each = self.frame.groupBy("query").agg(fn.count(fn.lit(1)).alias("n"), sides.alias("pair"))
-        with told(self.name):
-            found = each.agg(fn.count(fn.lit(1)), fn.sum(((fn.col("n") <= FEW) & fn.col("pair")).cast("long"))).first()
-            queries, alone = (int(number or 0) for number in found or (0, 0))
-            if not 2 * alone >= queries >= LEAST:
-                return False
-            items = self.frame.select(fn.explode(fn.array(one, other)).alias("item")).distinct().count()
-        return bool(2 * items <= 3 * queries)
-
     @property
-    def _sides(self) -> tuple[str, str]:
+    def sides(self) -> tuple[str, str]:
+        """The roles of who was compared."""
         return ("left", "right") if self.checks.layout.sided else ("winner", "loser")
 
     # -- how the work is cut ---------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""What ``interval="auto"`` stands for on Spark, where a task sees a part of the log that decides."""
+"""What only all of a log tells of intervals on Spark: what ``auto`` stands for, and how many clusters there are."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -14,8 +15,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries, Task
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
+from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.ranking.intervals import CHEAP
+from concordant.ranking.rank import clusters_note
 from concordant.ranking.rank_intervals import AT_ONCE
 from concordant.ranking.standard_errors import method_for
 from concordant.ranking.structures import structure as find_structure
@@ -23,6 +26,7 @@ from concordant.ranking.structures import structure as find_structure
 WORDY = 2
 """Judgments that one row of a log holds at most: wins of either side."""
 METHODS = pa.schema([("method", pa.string())])
+CLUSTERS = pa.schema([("way", pa.int8()), ("label", pa.string())])
 SIZES = pa.schema([("entries", pa.float64()), ("work", pa.float64())])
 
 
@@ -75,13 +79,33 @@ def _suited(prefs: Preferences, *, ties: str | None, whole: bool) -> pa.Table:
     return pa.table({"method": [method_for(prefs, ties, whole=whole)]}, METHODS)
 
 
-def _beyond(judged: JudgedQueries, task: Task, label: Any) -> pa.Table:
+def clusters_allowed(judged: JudgedQueries, queries: int) -> tuple[Note, ...]:
+    """Return the note on the clusters that intervals allow for, by a pass over a log that has some."""
+    names = judged.checks.layout.clusters
+    if not names:
+        return ()
+    with judged.explained():
+        found = judged.table(_clusters, CLUSTERS, partial(_beyond, judged, _clusters, schema=CLUSTERS))
+        ways = found.distinct().groupBy("way").count().toArrow().to_pylist()
+    numbers = [row["count"] for row in sorted(ways, key=lambda row: row["way"])]
+    return (clusters_note(names if len(names) > 1 else ("cluster",), numbers, queries),)
+
+
+def _clusters(prefs: Preferences) -> pa.Table:
+    """A task: the clusters of some queries, of each column."""
+    labels = [] if prefs.clusters is None else prefs.clusters.tolist()
+    ways = [*zip(*map(json.loads, labels), strict=True)] if prefs.cluster_columns else [labels]
+    cells = {(way, json.dumps(label)) for way, some in enumerate(ways) for label in some}
+    return pa.table([[way for way, _ in cells], [label for _, label in cells]], schema=CLUSTERS)
+
+
+def _beyond(judged: JudgedQueries, task: Task, label: Any, schema: pa.Schema = METHODS) -> pa.Table:
     """The same of a query that no task can hold, some rows at a time, where they lie."""
     frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
     packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
     packed = frame.withColumn(BUCKET, fn.lit(0)).mapInArrow(packing, from_arrow_schema(PACKED))
     looking = partial(_looking, checks=judged.checks, task=task)
-    return packed.mapInArrow(looking, from_arrow_schema(METHODS)).distinct().toArrow()
+    return packed.mapInArrow(looking, from_arrow_schema(schema)).distinct().toArrow()
 
 
 def _looking(batches: Iterator[pa.RecordBatch], *, checks: Checks, task: Task) -> Iterator[pa.RecordBatch]:

@@ -26,6 +26,7 @@ from concordant.apps.spark.learning_parts import dividing
 from concordant.apps.spark.learning_sums import MakeTargets, add_up, facts_of, partial_sums, target_columns
 from concordant.apps.spark.lists_of_log import settled
 from concordant.apps.spark.partitioning import buckets_for
+from concordant.apps.spark.pooled import pooled
 from concordant.apps.spark.shares import TooMuch, Whole
 from concordant.apps.spark.splitting import Divided, divided, divisible, options_of_fit
 from concordant.apps.spark.structure_sums import estimated, scored, summable
@@ -90,7 +91,7 @@ def targets(
 
     Source: Duchi, Mackey and Jordan (2013), (18), (28).
     """
-    judged = settled(JudgedQueries.of(log, session or spark_session(master), **reading))
+    judged = settled(pooled(JudgedQueries.of(log, session or spark_session(master), **reading)))
     options = structure_options or {}
 
     def plan_of(clicks: str) -> Plan:
@@ -254,7 +255,10 @@ class SparkSums(TargetSums):
         refuse_beyond_spark(ranker)
         spark = self.session or spark_session(self.master)
         self.features = FeatureFrame.of(Table.of(self.source, spark), columns=self.columns, names=self.chosen)
-        self.judged = settled(JudgedQueries.of(self.log, spark, **self.reading))
+        judged = JudgedQueries.of(self.log, spark, **self.reading)
+        if "query" in self.features.keys and judged.pool is None:
+            judged = replace(judged, pool=False)  # who scores the rows of a query needs the queries
+        self.judged = settled(pooled(judged))
         return self.judged.kind
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,8 +21,9 @@ from concordant.apps.spark.coefficients import TREATED, used
 from concordant.apps.spark.comparisons import OfComparisons
 from concordant.apps.spark.divided import Known, Read
 from concordant.apps.spark.frames import MOST_ALONE, READING, JudgedQueries, whole_or_gone
-from concordant.apps.spark.interval_methods import interval_method, work_at_once
+from concordant.apps.spark.interval_methods import clusters_allowed, interval_method, work_at_once
 from concordant.apps.spark.lists_of_log import rated_together, settled
+from concordant.apps.spark.pooled import pooled
 from concordant.apps.spark.redrawn import Again, as_judged
 from concordant.apps.spark.shares import TooMuch
 from concordant.apps.spark.splitting import (
@@ -42,6 +43,7 @@ from concordant.preferences.notes import added_up
 from concordant.preferences.pooling import FEW, LEAST
 from concordant.preferences.preferences import Preferences
 from concordant.preferences.status import Status
+from concordant.preferences.unused_clusters import one_cluster
 from concordant.ranking.covariance import CROSSED
 from concordant.ranking.flags import FLAGS, LABELS, parted
 from concordant.ranking.intervals import IntervalOptions, cheap_bootstrap, refuse_idle_wishes
@@ -59,8 +61,12 @@ RANKING = {"covariates"}
 """Options of reading that are options of a ranking, too."""
 REPLICATES = r"(intervals from \S+ bootstrap replicates[^\n]*|no intervals: \S+ bootstrap replicates[^\n]*)"
 """What is noted of how many replicates are cheap."""
-OF_THE_WHOLE = ("lack of fit", "contradicted pairs")
-"""Notes of tests that are about all queries, of which a task sees a part."""
+ALLOWED = "intervals allow for judgments of the same "
+"""How what is noted of clusters begins."""
+SEVERAL = 2
+"""Queries, where more than one is not told apart."""
+OF_THE_WHOLE = ("lack of fit", "contradicted pairs", "clusters")
+"""Notes that are about all queries, of which a task sees a part."""
 
 
 def rank(
@@ -79,7 +85,7 @@ def rank(
     A task ranks its queries as ``concordant.rank`` does, so the rows are those of ``rank`` (scores to 1e-10) in no
     order. Nothing is computed yet, but queries that are divided among tasks, for ``interval="auto"`` a pass
     over a log with ties or strengths that says which method ``auto`` stands for, and passes over clicks by which all of
-    a log tells how positions are examined or readers go on, and a look at rankings and at lists as shown.
+    a log tells how positions are examined or readers go on, and a look at queries, rankings and lists as shown.
 
     Parameters
     ----------
@@ -103,6 +109,7 @@ def ranked(
     judged: JudgedQueries, structure: str, *, interval: str = "auto", quasi: bool = False, **asked: Any
 ) -> DataFrame:
     """Return what ``rank`` does, and in further columns how the fit of each query ended and what is noted."""
+    judged = pooled(judged)
     if asked.get("prior") == "auto" and not judged.one:
         raise UsageError(
             "on Spark a task sees a part of the log, from which no prior for all of it is chosen: give ",
@@ -425,10 +432,11 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
     def column(name: str) -> Any:
         return table[name].to_numpy()[sorter]
 
-    heeded = find_structure(structure).reads != "lists"  # others put what lists leave out below what they hold
     methods = {method for said in pc.unique(table["interval"]).to_pylist() for method in said.split(" or ")}
     flags = pc.index_in(table["flag"], pa.array(LABELS)).to_numpy()[sorter]
     tested = table["lack_of_fit"].to_numpy()[sorter][first]
+    allowed = clusters_allowed(judged, len(queries)) if "sandwich" in methods and not judged.one else ()
+    said = [note for note in _notes(table, len(queries)) if not (allowed and note.startswith(ALLOWED))]
     return Ranking(
         queries=queries,
         items=items,
@@ -444,13 +452,24 @@ def ranking_of(frame: DataFrame, judged: JudgedQueries, structure: str, interval
         status={name: column(name)[first] for name in STATUS},
         lack_of_fit=tested if find_structure(structure).expects else None,
         notes=(
-            *(note for note in judged.notes if heeded or getattr(note, "code", "") != "not ranked"),
+            *_read(judged, structure, interval),
             *look_alikes(items, "items"),
             *look_alikes(queries, "queries"),
-            *(said := _notes(table, len(queries))),
+            *(judged.look_alikes("clusters") if judged.cluster_columns == 1 else ()),
+            *allowed,
+            *said,
             *(() if any("(lack of fit: " in note for note in said) else _misfit(structure, tested)),
         ),
     )
+
+
+def _read(judged: JudgedQueries, structure: str, interval: str) -> list[str]:
+    """What is noted of how the log was read, of columns that may be clusters as many as such intervals can use."""
+    notes: Iterable[str] = judged.notes
+    if interval in ("bootstrap", "hessian", "none") or find_structure(structure).curvature is None:
+        notes = one_cluster(notes, used=interval not in ("hessian", "none"))
+    below = find_structure(structure).reads == "lists"  # what lists leave out stands below what they hold
+    return [note for note in notes if not (below and getattr(note, "code", "") == "not ranked")]
 
 
 def _notes(table: pa.Table, queries: int) -> list[str]:
@@ -460,12 +479,12 @@ def _notes(table: pa.Table, queries: int) -> list[str]:
 
 
 def few_each(board: Ranking) -> bool:
-    """Return what ``JudgedQueries.few_each`` does, by a ranking that was made already, which costs no pass."""
+    """Return whether half of the queries of a ranking hold few judgments of one pair, which costs no pass."""
     queries = len(board.queries)
     few = (np.bincount(board.query, minlength=queries) == 2) & (
         np.bincount(board.query, board.judgments, minlength=queries) <= 2 * FEW
     )
-    return bool(2 * few.sum() >= queries >= LEAST and 2 * len(board.items) <= 3 * queries)
+    return bool(2 * few.sum() >= queries >= LEAST)
 
 
 def _misfit(structure: str, tested: NDArray[np.float64]) -> list[str]:
@@ -477,11 +496,11 @@ def _misfit(structure: str, tested: NDArray[np.float64]) -> list[str]:
 
 
 def write_ranking(
-    frame: DataFrame, judged: JudgedQueries, folder: str, *, interval: str = "none"
+    frame: DataFrame, judged: JudgedQueries, folder: str, *, structure: str = "bradley-terry", interval: str = "none"
 ) -> tuple[int, list[str]]:
     """Let the executors write what ``ranked`` returned as Parquet into a folder; return the rows and what to note.
 
-    ``interval``: what was asked for.
+    ``structure``, ``interval``: what was asked for.
 
     Errors: UsageError where the folder is there and not empty, InputError where rows are refused.
     """
@@ -494,13 +513,14 @@ def write_ranking(
         "stopped": fn.count_if(stopped),
         "split": fn.count_if(split),
         "without": fn.count_if(fn.col("interval") == "none"),
+        "sandwich": fn.count_if(fn.col("interval").contains("sandwich")),
         "replicates": fn.max(fn.regexp_extract("note", REPLICATES, 1)),
     }
     observed = frame.observe(seen, *[column.alias(name) for name, column in counts.items()])
     with judged.explained(), whole_or_gone(folder) as place:
         observed.drop(*BESIDE).write.mode("overwrite").parquet(place)
     found = seen.get
-    notes = [*judged.notes]
+    notes = [*_read(judged, structure, interval)]
     if found["stopped"]:
         notes.append(f"{found['stopped']:,} rows are of queries that stopped before convergence")
     if found["split"]:
@@ -512,6 +532,7 @@ def write_ranking(
         notes.append(f"{found['without']:,} rows have no intervals, for which the log, or a query of it, is too large")
     notes += [found["replicates"]] if found["replicates"] else []
     notes += judged.look_alikes()
+    notes += clusters_allowed(judged, 1 if judged.one else SEVERAL) if found["sandwich"] else ()
     if found["provisional"]:
         notes.append(f"{counted(found['provisional'], 'items')} stand apart, without a rank (column provisional)")
     notes += [f"{counted(number, 'items')} {one.label}" for one in FLAGS if (number := found[f"flag {one.label}"])]

@@ -250,7 +250,7 @@ def together(
     if whose is not None:
         return shared_out(judged, label, of, fn.col(whose), each=each)
     if judged.compared:
-        one, other = (fn.col(f"`{role}`") for role in judged._sides)
+        one, other = (fn.col(f"`{role}`") for role in judged.sides)
         return shared_out(judged, label, of, fn.least(one, other), fn.greatest(one, other), each=each)
     return shared_out(judged, label, of, *(fn.col(key) for key in KEYS if key in judged.frame.columns), each=each)
 
