@@ -11,7 +11,7 @@ FROM python:3.13-slim
 LABEL org.opencontainers.image.title="concordant" \
       org.opencontainers.image.description="From a log of who preferred what to a ranking, or a scoring function, that can be trusted" \
       org.opencontainers.image.licenses="BSD-3-Clause AND CC-BY-4.0 AND Apache-2.0 AND 0BSD"
-# LightGBM and scikit-learn use OpenMP
+# OpenMP: scikit-learn's wheels bring their own, LightGBM, where an image built on this one adds it, takes the system's
 RUN apt-get update \
     && apt-get install -y --no-install-recommends libgomp1 \
     && rm -rf /var/lib/apt/lists/* \

@@ -65,7 +65,7 @@ docs: $(VENV)/.docs-stamp
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The site lies in $(CURDIR)/docs/_build/html/index.html"
 
-dist: $(VENV)/.test-stamp
+dist: $(VENV)/.made
 	$(BIN)/python -m pip install -q -c constraints.txt build
 	$(BIN)/python -m build
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -88,6 +89,30 @@ def test_docstring(name: str) -> None:
     assert re.search(r"[.:?]$", first), f"{name} does not begin with a sentence: {first!r}"
     if re.fullmatch(r"concordant\.(torch\.)?\w+", name):
         assert ">>> " in text, f"{name} has no example"
+
+
+def _events(folder: Path, *, plain: bool) -> set[str]:
+    """The events of lines for machines: what ``….say(EVENT, …)`` and its like are given; ``plain``: ``say`` too."""
+    found = set()
+    for file in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = getattr(node.func, "attr", None) or (plain and getattr(node.func, "id", None))
+                if name in ("say", "lines", "_tell"):
+                    found.add(node.args[0].value)
+    return found
+
+
+def test_every_event_of_a_line_for_machines_is_listed() -> None:
+    source = ROOT / "src" / "concordant"
+    said = (
+        _events(source / "apps" / "commands", plain=True) | _events(source / "apps" / "serve", plain=False) | {"read"}
+    )
+    page = (ROOT / "docs" / "logs.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `event` \| (.*) \|$", page, re.MULTILINE)
+    listed = re.findall(r"`([^`]+)`", row)
+    assert len(said) > 20
+    assert sorted(listed) == sorted(said)
 
 
 RECEIVED = {"Audit", "Diagnosis", "Features", "Graphs", "Judged", "JudgedQueries", "Paths", "Preferences", "Ranking"}

@@ -130,9 +130,37 @@ def test_workflows_run_each_python_that_the_package_names() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))["jobs"]
     named = [one.rpartition(" ")[2] for one in PROJECT["classifiers"] if ":: Python :: 3." in one]
     assert jobs["suite"]["strategy"]["matrix"]["python"] == named
-    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
-    assert release["publish"]["permissions"] == {"id-token": "write"}  # no password is kept anywhere
-    assert "vars.PUBLISH" in release["publish"]["if"]
+    assert PROJECT["requires-python"].removeprefix(">=") == named[0]
+    assert {named[0], named[-1]} == {*jobs["wheel"]["strategy"]["matrix"]["python"]}
+
+
+RELEASE = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def test_nothing_is_published_before_it_is_tested() -> None:
+    tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))
+    assert RELEASE["publish"]["permissions"] == {"id-token": "write"}  # no password is kept anywhere
+    assert "vars.PUBLISH" in RELEASE["publish"]["if"]
+    assert set(RELEASE["publish"]["needs"]) == {"tests", "build"}
+    assert RELEASE["tests"]["uses"] == "./.github/workflows/tests.yml"
+    assert "workflow_call" in tests[True]  # YAML 1.1 reads the key `on` so
+
+
+@pytest.mark.parametrize(
+    ("changelog", "status"),
+    [
+        ("## [Unreleased]\n\n## [0.2.0]\n\n### Added\n\n- One thing.\n", 0),
+        ("## [Unreleased]\n\n### Added\n\n- One thing.\n\n## [0.1.0]\n\n- Another.\n", 1),
+        ("## [Unreleased]\n\n- One thing.\n", 1),
+        ("## [0.2.0]\n\n- One thing.\n", 0),
+    ],
+)
+def test_no_release_leaves_a_change_without_a_version(tmp_path: Path, changelog: str, status: int) -> None:
+    (step,) = [one for one in RELEASE["build"]["steps"] if "CHANGELOG.md" in one.get("run", "")]
+    (tmp_path / "CHANGELOG.md").write_text(changelog)
+    done = subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert ("1 entries" in done.stderr) == bool(status)
 
 
 def test_the_image_copies_what_is_there_and_is_not_run_as_root() -> None:
@@ -160,6 +188,8 @@ def test_the_commands_shown_for_the_image_can_be_given(place: str) -> None:
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
     said = yaml.safe_load((ROOT / "recipe" / "recipe.yaml").read_text(encoding="utf-8"))
     assert said["context"]["version"] == concordant.__version__
+    assert ">=" + said["context"]["python_min"] == PROJECT["requires-python"]
+    assert said["tests"][0]["python"]["python_version"] == "${{ python_min }}.*"
     assert said["about"]["summary"] == PROJECT["description"]
     named = [one.replace("python-duckdb", "duckdb").replace(" ", "") for one in said["requirements"]["run"]]
     assert sorted(named) == sorted([*PROJECT["dependencies"], "python>=${{python_min}}"])
