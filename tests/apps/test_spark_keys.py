@@ -201,17 +201,19 @@ def test_texts_of_other_digits_are_counted(spark: Any) -> None:
 def test_a_log_is_matched_with_texts_as_in_memory(
     elsewhere: Any, tmp_path: Path, params: dict[str, Any], by_query: bool
 ) -> None:
-    """Instants and days of a log with what memory writes for them in the features."""
+    """Instants and days of a log with such columns of the features, or with what memory writes for them."""
     log, (query, item, X) = votes(), grid()
-    queries, items = (KINDS["instant"], KINDS["date"]) if by_query else (KINDS["unsigned"], KINDS["decimal"])
+    queries, items = (KINDS["instant"], KINDS["date"]) if by_query else (KINDS["unsigned"], KINDS["instant"])
     columns = {name: (queries if name == "query" else items).take(pa.array(codes)) for name, codes in log.items()}
     path = written(tmp_path / "votes.parquet", **columns)
-    texts = [moment.isoformat() + "Z" for moment in MOMENTS]
-    of_items = items.cast(pa.string())
-    rows = {"query": [texts[at] for at in query], "item": of_items.take(pa.array(item)), "x": X[:, 0], "y": X[:, 1]}
-    if not by_query:
-        rows = {name: values[::SIZE] if name != "item" else of_items for name, values in rows.items()}
-        del rows["query"]
+    if not params:
+        instants, days = pa.array([f"{moment.isoformat()}Z" for moment in MOMENTS]), items.cast(pa.string())
+        queries, items = (instants, days) if by_query else (queries, instants)
+    rows: dict[str, Any] = {"item": items.take(pa.array(item)), "x": pa.array(X[:, 0]), "y": pa.array(X[:, 1])}
+    if by_query:
+        rows["query"] = queries.take(pa.array(query))
+    else:
+        rows = {name: values.take(pa.array(range(0, SIZE * SIZE, SIZE))) for name, values in rows.items()}
     plain = AggregationRanker(**params).fit(pa.table(rows), read(path))
     ours = fit(AggregationRanker(**params), path, written(tmp_path / "rows.parquet", **rows), session=elsewhere)
     np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-7, atol=1e-9)
