@@ -39,6 +39,8 @@ CHOSEN = (
     "test_spark_tasks.py::test_failures_are_one_line",
     "test_spark_fit.py::test_scores_have_the_bits_of_memory",
     "test_spark_fit.py::test_targets_are_of_one_aggregation",
+    "test_spark_keys.py::test_keys_are_labels_as_in_memory",
+    "test_spark_keys.py::test_what_is_no_label_is_refused_as_in_memory",
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -190,11 +190,15 @@ def crossed_said(numbers: Mapping[str, int]) -> str:
 
 def refuse_crossed(prefs: Counted, what: str) -> None:
     """Raise UsageError where judgments depend on each other in several ways and one can be heeded (``by_cluster``)."""
-    if prefs.cluster_columns:
-        first = prefs.cluster_columns[0]
+    refuse_several(prefs.cluster_columns, what)
+
+
+def refuse_several(columns: Sequence[str], what: str) -> None:
+    """Raise UsageError for several columns of clusters where one can be heeded."""
+    if len(columns) > 1:
         raise UsageError(
-            f"{what} heeds one column of clusters, not {few(prefs.cluster_columns)} at once: take one (",
-            Setting("cluster", first),
+            f"{what} heeds one column of clusters, not {few(columns)} at once: take one (",
+            Setting("cluster", columns[0]),
             ")",
         )
 

@@ -6,6 +6,7 @@ The AUC of one list alone has a standard error and an interval without other que
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,10 @@ from concordant.errors import InputError, UsageError, few
 from concordant.io.read import read_log
 from concordant.losses.metrics.auc import auc_difference, auc_interval
 from concordant.losses.metrics.conventions import convention_of
-from concordant.losses.metrics.judged_lists import Floats
+from concordant.losses.metrics.judged_lists import Floats, scores_alike
 from concordant.losses.metrics.metrics import METRICS, Comparison, Summary, canonical, compare, metric, summarise
 from concordant.preferences.labels import Labels
 from concordant.preferences.notes import Note
-from concordant.preferences.ragged import Ragged
 from concordant.progress import stage, steps
 from concordant.ranking.cross_validation import cross_validate
 from concordant.ranking.cumulative import THRESHOLD, Cuts
@@ -122,10 +122,10 @@ def evaluate(options: EvaluateOptions) -> None:
         each, costs = list(judges), of_metrics(judges)
         values = {name: _values(judges[name], lists) for name in steps("metrics", each, costs=costs, single=True)}
     options.say_notes([*([lists.left_out] if lists.left_out else []), *(fitted.notes if fitted else [])])
-    if convention_of(options.convention or "burges").ties == "input":
-        called = {name: canonical(name.partition("@")[0].strip("-")) for name in names}
-        placed = [name for name, known in called.items() if known and METRICS[known].cutoff]
-        options.say_notes(_tied(lists, placed) if placed else [])
+    if placed := by_order_of_rows(names, options.convention):
+        code = np.zeros(len(lists.score), np.int64) if lists.query is None else Labels.encode(lists.query)[1]
+        alike = scores_alike(lists.score, lists.label, code)
+        options.say_notes(said_of_tied(int(alike.sum()), len(alike), placed))
     queries = query_names(lists.query)
     other: dict[str, Floats] = {}
     second: Matched | None = None
@@ -148,16 +148,18 @@ def evaluate(options: EvaluateOptions) -> None:
             options.say("note", f"{name}: {missing:,} of {len(found):,} queries have no value and are left out")
 
 
-def _tied(lists: Matched, names: list[str]) -> list[Note]:
+def by_order_of_rows(names: Sequence[str], convention: str | None) -> list[str]:
+    """Return those metrics, all of places, that take equal scores in the order of their rows."""
+    if convention_of(convention or "burges").ties != "input":
+        return []
+    called = {name: canonical(name.partition("@")[0].strip("-")) for name in names}
+    return [name for name, known in called.items() if known and METRICS[known].cutoff]
+
+
+def said_of_tied(tied: int, of: int, names: list[str]) -> list[Note]:
     """Say of how many queries every score is the same, though labels are not: metrics of places are by chance there."""
-    rows = len(lists.score)
-    code = np.zeros(rows, np.int64) if lists.query is None else Labels.encode(lists.query)[1].astype(np.int64)
-    each = Ragged.runs(np.sort(code))
-    order = np.argsort(code, kind="stable")
-    alike = [each.most(values[order]) == each.least(values[order]) for values in (lists.score, lists.label)]
-    tied = int((alike[0] & ~alike[1]).sum())
     text = "in {tied:,} of {of:,} queries all scores are equal: {names} {many:goes|go} by the order of the rows there"
-    return [Note("scores alike", text, tied=tied, of=len(each), names=few(names), many=len(names))] if tied else []
+    return [Note("scores alike", text, tied=tied, of=of, names=few(names), many=len(names))] if tied else []
 
 
 def _read(source: str, columns: dict[str, str | None]) -> Valued:

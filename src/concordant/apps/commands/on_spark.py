@@ -14,7 +14,7 @@ import click
 import pyarrow as pa
 
 from concordant.apps.commands.abstaining import careful, said_of
-from concordant.apps.commands.evaluate import mean_row
+from concordant.apps.commands.evaluate import by_order_of_rows, mean_row, said_of_tied
 from concordant.apps.commands.fit_options import FitOptions
 from concordant.apps.commands.idle import chosen_by
 from concordant.apps.commands.matching import column_of_role
@@ -294,6 +294,8 @@ def evaluate(options: EvaluateOptions, names: list[str]) -> tuple[pa.Table, list
         first = judged(scores)
         second = judged(options.against) if options.against else None
         said = [one.left_out for one in (first, second) if one is not None and one.left_out]
+        if placed := by_order_of_rows(first.names, options.convention):
+            said += said_of_tied(*first.tied(), placed)
         summaries = first.summaries()
         said += [
             f"{name}: {one.undefined:,} of {one.queries + one.undefined:,} queries have no value and are left out"

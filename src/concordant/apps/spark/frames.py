@@ -524,6 +524,8 @@ class Table:
     frame: DataFrame
     columns: tuple[str, ...]
     name: str
+    unsigned: frozenset[str] = frozenset()
+    """Columns of integers of 64 bits without sign, which Spark has as decimals."""
 
     @classmethod
     def of(cls, source: Any, session: SparkSession) -> Table:
@@ -542,27 +544,25 @@ class Table:
         with told(log.name):
             check_workers(session)
         roles = {f"c{place}": column for place, column in enumerate(log.columns)}
-        return cls(raw_frame(log, roles, session), tuple(log.columns), log.name)
+        return cls(raw_frame(log, roles, session), tuple(log.columns), log.name, engine.unsigned(log))
 
     def placed(self) -> Table:
         """Return the table with the columns ``PLACE``."""
-        file, block = fn.lit(""), fn.lit(0).cast("bigint")
         try:
             where = self.frame.metadataColumn("_metadata")
             frame = self.frame.withColumns({"file": where["file_path"], "block": where["file_block_start"]})
             frame.columns  # noqa: B018  a session of Spark Connect resolves no name before it is asked
         except PySparkException:  # no table of files
-            frame = self.frame.withColumns({"file": file, "block": block})
-        return Table(frame.withColumn("row", fn.monotonically_increasing_id()), self.columns, self.name)
+            frame = self.frame.withColumns({"file": fn.lit(""), "block": fn.lit(0).cast("bigint")})
+        return replace(self, frame=frame.withColumn("row", fn.monotonically_increasing_id()))
 
     def column(self, name: str) -> Any:
         """Return a column by the name that it has in the source."""
         return fn.col(f"c{self.columns.index(name)}")
 
-    def type_of(self, name: str) -> str:
-        """Return the type of a column as Spark writes it."""
-        kinds: dict[str, str] = dict(self.frame.dtypes)
-        return kinds[f"c{self.columns.index(name)}"]
+    def type_of(self, name: str) -> sparks.DataType:
+        """Return the type of a column."""
+        return self.frame.schema[f"c{self.columns.index(name)}"].dataType
 
 
 @contextmanager

@@ -40,6 +40,7 @@ from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.learning.rankers.columns import Learned, Summed, TargetSums
 from concordant.learning.rankers.plans import Plan, Recipe, options_of, plans_asked
 from concordant.learning.rankers.validation import said_of_rows
+from concordant.preferences.counted import refuse_several
 from concordant.preferences.graphs import Batch
 from concordant.preferences.values import say
 from concordant.ranking.scores import Scores
@@ -256,6 +257,7 @@ class SparkSums(TargetSums):
         spark = self.session or spark_session(self.master)
         self.features = FeatureFrame.of(Table.of(self.source, spark), columns=self.columns, names=self.chosen)
         judged = JudgedQueries.of(self.log, spark, **self.reading)
+        refuse_several(judged.checks.layout.clusters, "a fit")
         if "query" in self.features.keys and judged.pool is None:
             judged = replace(judged, pool=False)  # who scores the rows of a query needs the queries
         self.judged = settled(pooled(judged))

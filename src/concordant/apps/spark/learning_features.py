@@ -13,21 +13,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.types import StringType
 
 from concordant.apps.spark.frames import PLACE, Table
+from concordant.apps.spark.label_columns import has_null_byte, label_column
+from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting
 from concordant.learning.features.matrix import FILL
 from concordant.learning.features.normalising import Moments, signed_log
-from concordant.learning.features.reading import chosen_columns
-from concordant.preferences.values import CLEAN, MISSING, numbers
+from concordant.learning.features.reading import chosen_columns, in_letters
+from concordant.preferences.values import CLEAN, INFINITE, MISSING, numbers
 
 Floats = NDArray[np.float64]
 SHOWN = 4
 """Samples of what is wrong."""
 BLOB = "found binary"
-INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class FeatureFrame:
     """A DataFrame with the columns item, query (or none: rows hold for every query) and x0, x1, …, one a feature."""
 
     frame: DataFrame
+    """Items and queries are of the type bigint or string."""
     names: tuple[str, ...]
     """Name of each feature."""
     keys: tuple[str, ...]
@@ -45,11 +48,12 @@ class FeatureFrame:
     def of(cls, table: Table, *, columns: Mapping[str, str], names: Sequence[str] | None = None) -> FeatureFrame:
         """Choose columns as ``read_features`` does; the columns ``PLACE`` are kept where the table has them.
 
-        Errors (InputError): no column of items or several, a name that is not there, no column left for features.
+        Errors (InputError): no column of items or several, a name that is not there, no column left for features, items
+        or queries that are no labels.
         """
         item, query, _, chosen = chosen_columns(table.name, table.columns, columns, names)
         keys = {role: column for role, column in (("query", query), ("item", item)) if column is not None}
-        picked = [table.column(column).alias(role) for role, column in keys.items()]
+        picked = [_key(table, column, role).alias(role) for role, column in keys.items()]
         picked += [table.column(column).alias(f"x{place}") for place, column in enumerate(chosen)]
         picked += [fn.col(part) for part in PLACE if part in table.frame.columns]
         return cls(table.frame.select(*picked), tuple(chosen), tuple(keys), table.name)
@@ -59,26 +63,32 @@ class FeatureFrame:
 
         Errors (InputError): texts that are not written as integers are where the log has integers.
         """
-        frame, told = self.frame, []
+        frame, said = self.frame, []
         for role in self.keys:
             integers, kind = pa.types.is_integer(schema.field(role).type), dict(frame.dtypes)[role]
-            if kind not in ("string", *INTEGERS):
-                raise InputError(f"{self.name}: the column of {role} holds {kind}, labels are texts or integers")
             column = fn.col(role)
             if integers and kind == "string":
                 cast = column.try_cast("bigint")
-                odd = frame.where(column.isNotNull() & ~cast.cast("string").eqNullSafe(column)).select(role).first()
+                with told(self.name):
+                    odd = frame.where(column.isNotNull() & ~cast.cast("string").eqNullSafe(column)).select(role).first()
                 if odd is not None:
                     raise InputError(
                         f"labels of {role} are texts in the features ({odd[0]!r}) and integers in the preferences; "
                         "give both the same type"
                     )
                 column = cast
-            if integers != (kind in INTEGERS):
+            if integers != (kind == "bigint"):
                 ours, theirs = ("integers", "texts") if integers else ("texts", "integers")
-                told.append(f"{role}: {ours} in the log and {theirs} in the features, matched as they are written")
-            frame = frame.withColumn(role, column.cast("bigint" if integers else "string"))  # of one width: hashed
-        return replace(self, frame=frame), told
+                said.append(f"{role}: {ours} in the log and {theirs} in the features, matched as they are written")
+            frame = frame.withColumn(role, column.cast("bigint" if integers else "string"))
+        return replace(self, frame=frame), said
+
+
+def _key(table: Table, column: str, role: str) -> Column:
+    """The labels of a column; none where a text holds a null byte."""
+    kind, unsigned = table.type_of(column), column in table.unsigned
+    label = label_column(table.column(column), kind, role, table.name, unsigned=unsigned)
+    return fn.when(~has_null_byte(label), label) if isinstance(kind, StringType) else label
 
 
 # -- in a task -----------------------------------------------------------------------------------------------------
@@ -103,10 +113,11 @@ def matrix(table: pa.Table | pa.RecordBatch, width: int) -> tuple[Floats, NDArra
             continue
         X[read.fault == MISSING, place] = np.nan
         for row in np.flatnonzero((read.fault != CLEAN) & (read.fault != MISSING)):
-            try:
-                X[row, place] = float(str(column[int(row)].as_py()))  # nan and inf in letters
-            except ValueError:
+            infinite = in_letters(column[int(row)].as_py()) if read.fault[row] == INFINITE else None
+            if infinite is None:
                 wrong[row, place] = True
+            else:
+                X[row, place] = infinite
     return X, wrong
 
 
@@ -286,7 +297,7 @@ def medians_by(
 def refuse_twice(features: FeatureFrame) -> None:
     """Raise InputError where two rows are of one item (of one query); only the labels are shuffled."""
     keys = list(features.keys)
-    counted = features.frame.groupBy(*keys).count().where("count > 1")
+    counted = features.frame.dropna(subset=keys).groupBy(*keys).count().where("count > 1")
     samples = [fn.min_by(fn.col(key), fn.struct(*keys)).alias(key) for key in keys]
     found = counted.agg(fn.sum(fn.col("count") - 1).alias("again"), *samples).first()
     if not found["again"]:

@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.label_columns import label_column
 from concordant.apps.spark.learning_features import FeatureFrame, matrix
 from concordant.apps.spark.learning_sums import PARTS, Part
 from concordant.apps.spark.partitioning import BUCKET, BUCKET_BYTES, PACKED, put_together, spread
@@ -419,7 +420,7 @@ class HeldFrame:
         if judged.large:
             named = fn.coalesce(~fn.col("query").isin(list(judged.large)), fn.lit(True))
             log = log.where(named) if judged.by_query else log.limit(0)
-        query = _label(judged, fn.col("query"), kind) if judged.by_query else fn.lit("")
+        query = _label(judged, "query", fn.col("query"), kind) if judged.by_query else fn.lit("")
         log = log.withColumn(BUCKET, _bucket(query, buckets))
         packing = partial(spread, roles=judged.frame.columns, counting=judged.compared)
         packed = log.mapInArrow(packing, from_arrow_schema(PACKED))
@@ -488,7 +489,7 @@ def _alone(judged: JudgedQueries, features: FeatureFrame, making: _Making, label
     log, theirs = judged.alone(label).withColumn(BUCKET, fn.lit(number)), features.frame.drop(*PLACED)
     if "query" in features.keys:
         kind = dict(theirs.dtypes)["query"]
-        same = fn.lit(True) if label is None else fn.col("query") == _label(judged, fn.lit(label), kind)
+        same = fn.lit(True) if label is None else fn.col("query") == _label(judged, "query", fn.lit(label), kind)
         theirs = theirs.where(same)
     else:
         theirs = _of_buckets(judged, log, theirs).drop(BUCKET)
@@ -513,13 +514,16 @@ def _of_buckets(judged: JudgedQueries, log: DataFrame, features: DataFrame) -> D
     """Features that hold for every query, once for each bucket that has the item."""
     sides = [role for role in ("item", "winner", "loser", "left", "right") if role in judged.frame.columns]
     kind = dict(features.dtypes)["item"]
-    items = fn.array(*[_label(judged, fn.col(f"`{role}`"), kind) for role in sides])
+    items = fn.array(*[_label(judged, role, fn.col(f"`{role}`"), kind) for role in sides])
     there = log.select(BUCKET, fn.explode(items).alias("item")).distinct()
     return there.join(features, "item")
 
 
-def _label(judged: JudgedQueries, column: Any, kind: str) -> Any:
+def _label(judged: JudgedQueries, role: str, column: Any, kind: str) -> Any:
     """A column of labels as it is read: JSON of texts without its quotes."""
-    if judged.checks.as_json and kind == "string":
-        column = fn.get_json_object(fn.concat(fn.lit('{"x":'), column, fn.lit("}")), "$.x")
-    return column.cast(kind)
+    if not judged.checks.as_json:
+        of, unsigned = judged.frame.schema[role].dataType, role in judged.checks.unsigned
+        return label_column(column, of, role, judged.name, unsigned=unsigned).cast(kind)
+    if kind == "string":
+        return fn.get_json_object(fn.concat(fn.lit('{"x":'), column, fn.lit("}")), "$.x")
+    return column.try_cast(kind)

@@ -11,16 +11,19 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.types import DataType, NullType, NumericType, StringType
 
-from concordant.apps.spark.frames import PLACE, Table
+from concordant.apps.spark.frames import PLACE, WHITESPACE, Table
+from concordant.apps.spark.label_columns import has_null_byte, label_column
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError
 from concordant.io.engines.spark_session import session as spark_session
 from concordant.learning.features.reading import column_of
+from concordant.losses.metrics.judged_lists import scores_alike
 from concordant.losses.metrics.metrics import Comparison, Summary, metric, of_mean_difference
 from concordant.preferences.layouts import ALIASES
-from concordant.preferences.values import NUMBER
+from concordant.preferences.values import INFINITIES, NUMBER
 
 KEYS = ("query", "item")
 
@@ -50,13 +53,12 @@ class ValuedFrame:
                 f"{name}: no column of the query: all rows are one list, which is no work for a cluster; leave out ",
                 Setting("engine", "spark"),
             )
-        raw = {one: table.column(str(column)) for one, column in found.items()}
-        value = _number(raw[role], table.type_of(str(found[role])))
+        value, bare = _number(table.column(str(found[role])), table.type_of(str(found[role])))
         frame = table.frame.select(
-            *[raw[key].cast("string").alias(key) for key in KEYS],
+            *[_text(table, str(found[key]), key).alias(key) for key in KEYS],
             value.alias(role),
             *(PLACE if role == "score" else ()),
-            raw[role].isNull().alias("bare"),
+            bare.alias("bare"),
         )
         with told(name):
             made = cls(frame.drop("bare"), role, name, _checked(frame, role, name))
@@ -74,11 +76,25 @@ class ValuedFrame:
             )
 
 
-def _number(column: Column, kind: str) -> Column:
-    """The column as a number; null where it is none, and where the table has none."""
-    if kind == "string":
-        return fn.when(column.rlike(rf"^\s*({NUMBER.pattern})\s*$"), fn.trim(column).try_cast("double"))
-    return column.cast("double")
+def _text(table: Table, column: str, role: str) -> Column:
+    """The labels of a column as texts."""
+    unsigned = column in table.unsigned
+    label = label_column(table.column(column), table.type_of(column), role, table.name, unsigned=unsigned)
+    return label.cast("string")
+
+
+def _number(column: Column, kind: DataType) -> tuple[Column, Column]:
+    """The column as numbers, null where there is none, and where the table has none.
+
+    As in memory no number is a truth value or an instant; NaN and infinities may be written in letters.
+    """
+    if isinstance(kind, StringType):
+        word = fn.btrim(column, fn.lit(WHITESPACE))
+        number = fn.when(word.rlike(f"^({NUMBER.pattern})$"), word.try_cast("double"))
+        return number.when(fn.lower(word).isin(sorted(INFINITIES)), fn.lit(float("nan"))), column.isNull()
+    if isinstance(kind, NumericType | NullType):
+        return column.cast("double"), column.isNull()
+    return fn.lit(None).cast("double"), fn.lit(False)
 
 
 def _checked(frame: DataFrame, role: str, name: str) -> int:
@@ -87,7 +103,9 @@ def _checked(frame: DataFrame, role: str, name: str) -> int:
     infinite = fn.isnan(value) | (fn.abs(value) == float("inf"))
     faults = {
         "have no query": fn.col("query").isNull(),
+        "have a null byte in the query": has_null_byte(fn.col("query")),
         "have no item": fn.col("item").isNull(),
+        "have a null byte in the item": has_null_byte(fn.col("item")),
         f"have no {role}": fn.col("bare"),
         f"have a {role} that is not a number": value.isNull() & ~fn.col("bare"),
         f"have a {role} that is not finite": infinite,
@@ -141,7 +159,8 @@ class Evaluated:
     """Values of each query and metric, which lie in the cluster until they are asked for; ``frame`` is persisted."""
 
     frame: DataFrame
-    """query, file, block, row (where the query appears first) and m0, m1, …, one for each metric."""
+    """query, file, block, row (where the query appears first), alike (see ``tied``) and m0, m1, …, one for each metric.
+    """
     names: tuple[str, ...]
     left_out: str
     """What had no partner, in words; empty when all had one."""
@@ -153,6 +172,12 @@ class Evaluated:
         values = [fn.col(f"m{at}") for at in range(len(self.names))]
         with told(self.name):
             return dict(zip(self.names, _summed(self.frame, values), strict=True))
+
+    def tied(self) -> tuple[int, int]:
+        """Return in how many queries all scores are equal, though labels are not, and how many queries there are."""
+        with told(self.name):
+            found = self.frame.agg(fn.count(fn.when(fn.col("alike"), 1)), fn.count(fn.lit(1))).first()
+        return int(found[0]), int(found[1])
 
     def against(self, other: Evaluated, *, level: float = 0.95) -> dict[str, tuple[Summary, Comparison]]:
         """Return the summary of a second scorer and the paired comparison with it (this minus the other).
@@ -189,7 +214,7 @@ class Evaluated:
         """Return one row for each query on the driver, in the order of the scores."""
         frame = self.frame if other is None else self.beside(other)
         with told(self.name):
-            return frame.orderBy("file", "block", "row").drop("file", "block", "row").toArrow()
+            return frame.orderBy("file", "block", "row").drop("file", "block", "row", "alike").toArrow()
 
 
 def _summed(frame: DataFrame, values: Sequence[Any]) -> list[Summary]:
@@ -255,7 +280,7 @@ def evaluate(
     with told(f"{ours.name} and {theirs.name}"):
         found, left_out = matched(ours, theirs, unmatched)
     task = _Judge(tuple(judges.values()))
-    schema = f"query string, {PLACED}, " + ", ".join(f"m{at} double" for at in range(len(judges)))
+    schema = f"query string, {PLACED}, alike boolean, " + ", ".join(f"m{at} double" for at in range(len(judges)))
     bucket = fn.pmod(fn.xxhash64("query"), fn.lit(buckets_for(found, ours.rows, len(found.columns)))).alias("bucket")
     spread = found.select(bucket, "*").groupBy("bucket")
     values = spread.applyInArrow(lambda rows: task(rows), schema).persist(StorageLevel.MEMORY_AND_DISK)
@@ -276,6 +301,7 @@ class _Judge:
         item = rows["item"].combine_chunks()
         score, label = (rows[name].to_numpy() for name in ("score", "label"))
         found = {name: rows[name].take(pa.array(first)) for name in ("query", "file", "block", "row")}
+        found["alike"] = pa.array(scores_alike(score, label, code))
         for at, judge in enumerate(self.judges):
             found[f"m{at}"] = pa.array(np.asarray(judge(score, label, code, item=item), np.float64))
         return pa.table(found)

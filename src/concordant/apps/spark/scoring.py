@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from concordant.abstention.ranker import AbstainingRanker
 from concordant.apps.spark.frames import PLACE, Table, whole_or_gone
-from concordant.apps.spark.learning_features import INTEGERS, FeatureFrame, examine, matrix, refuse_twice
+from concordant.apps.spark.learning_features import FeatureFrame, examine, matrix, refuse_twice
 from concordant.apps.spark.telling import told
 from concordant.errors import ConcordantError, InputError, UsageError
 from concordant.io.engines.spark_session import session as spark_session
@@ -59,7 +59,9 @@ class Scored:
             with told(self.features.name):
                 return work()
         except ConcordantError:
-            examine(self.features, log=False).check(self.features.name, len(self.features.names), self.missing)
+            with told(self.features.name):
+                found = examine(self.features, log=False)
+            found.check(self.features.name, len(self.features.names), self.missing)
             raise
 
 
@@ -142,18 +144,17 @@ def score(
 
 def _ranked(model: Any, features: FeatureFrame) -> DataFrame:
     keys, kinds = features.keys, dict(features.frame.dtypes)
-    labels = [f"{key} {'bigint' if kinds[key] in INTEGERS else 'string'}" for key in keys]
-    frame = features.frame.withColumns({key: fn.col(key).cast(said.split()[1]) for key, said in zip(keys, labels)})
-    schema = ", ".join([*labels, "score double", *[f"{part} {kinds[part]}" for part in PLACE]])
+    given, place = ([f"{name} {kinds[name]}" for name in some] for some in (keys, PLACE))
+    schema = ", ".join([*given, "score double", *place])
     arrow = to_arrow_schema(StructType.fromDDL(schema))
     task = _Score(model, len(features.names), arrow)
     abstains = isinstance(model, AbstainingRanker)
     if abstains:
         group = fn.pmod(fn.xxhash64("query"), fn.lit(GROUPS)) if "query" in keys else fn.lit(0)
         tiers = _Tiers(task, tuple(features.names))
-        scored = frame.groupBy(group).applyInArrow(lambda _, rows: tiers(rows), f"{schema}, {TIER} bigint")
+        scored = features.frame.groupBy(group).applyInArrow(lambda _, rows: tiers(rows), f"{schema}, {TIER} bigint")
     else:
-        scored = frame.mapInArrow(task, schema)
+        scored = features.frame.mapInArrow(task, schema)
     if "query" not in keys:
         scored = scored.withColumn("query", fn.lit(None).cast("string"))
     by_score = Window.partitionBy("query").orderBy(fn.desc("score"))

@@ -137,11 +137,15 @@ def _gathered(table: pa.Table, place: int, unsigned: bool) -> Any:
     return whole([narrow(_signed(chunk, unsigned)) for chunk in column.chunks], column.type)
 
 
-def is_unsigned(log: Log, column: str) -> bool:
-    """Whether a column holds integers of 64 bits without sign, which Spark has as decimals."""
+def unsigned(log: Log) -> frozenset[str]:
+    """Return the columns that hold integers of 64 bits without sign, which Spark has as decimals."""
     types = log.table.schema.types if isinstance(log.table, pa.Table) else log.types
-    kinds = dict(zip(log.columns, types, strict=False))
-    return column in kinds and bool(pa.types.is_uint64(kinds[column]))
+    return frozenset(column for column, kind in zip(log.columns, types, strict=False) if pa.types.is_uint64(kind))
+
+
+def is_unsigned(log: Log, column: str) -> bool:
+    """Whether a column is one of those."""
+    return column in unsigned(log)
 
 
 def _signed(array: Any, unsigned: bool) -> Any:

@@ -405,11 +405,22 @@ def column_numbers(column: Any, name: str, log: Log, begin: int = 0) -> Floats:
     values[read.fault == MISSING] = np.nan
     for row in np.flatnonzero((read.fault != CLEAN) & (read.fault != MISSING)):
         raw = column[int(row)].as_py()
-        if read.fault[row] != INFINITE or str(raw).strip().strip('"').lower() not in INFINITIES:
+        infinite = in_letters(raw) if read.fault[row] == INFINITE else None
+        if infinite is None:
             raise InputError(
                 f"{log.name}: row {begin + int(row) + 1:,}, column {name!r}: {str(raw)[:60]!r} is not a finite number; "
                 "choose the columns that are features with ",
                 Setting("names"),
             )
-        values[row] = float(str(raw).strip().strip('"'))
+        values[row] = infinite
     return values
+
+
+def in_letters(raw: Any) -> float | None:
+    """Return NaN or the infinity that a value is in letters; None where it is neither.
+
+    >>> in_letters(" -Inf"), in_letters("1e999")
+    (-inf, None)
+    """
+    word = str(raw).strip().strip('"').lower()
+    return float(word) if word in INFINITIES else None

@@ -20,6 +20,18 @@ Floats = NDArray[np.float64]
 Offsets = NDArray[np.int64]
 
 
+def scores_alike(score: Floats, label: Floats, query: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Return of each query, in the order of their codes, whether all scores are equal, though labels are not.
+
+    >>> scores_alike(np.zeros(4), np.array([1.0, 2.0, 3.0, 3.0]), np.array([0, 0, 1, 1])).tolist()
+    [True, False]
+    """
+    order = np.argsort(query, kind="stable")
+    each = Ragged.runs(query[order])
+    scores, labels = (each.most(values[order]) == each.least(values[order]) for values in (score, label))
+    return np.asarray(scores & ~labels)
+
+
 @dataclass(frozen=True)
 class Lists(Grouped):
     """The rows of each query, queries in the order of first appearance, rows in the order given.
