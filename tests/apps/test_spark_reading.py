@@ -44,7 +44,7 @@ def votes(kind: str, items: int, rows: int = 4000, seed: int = 0) -> pa.Table:
 
 
 def sent(batches: Any, roles: list[str], counting: bool) -> tuple[Rows, int]:
-    """All rows that reach the receivers, and how many are sent; each query reaches one of them."""
+    """All rows that reach the receivers, and how many are sent; each query reaches one of them, those without any."""
     found: Rows = Counter()
     packed = list(spread(batches, roles, counting))
     owner: dict[Any, int] = {}
@@ -53,7 +53,7 @@ def sent(batches: Any, roles: list[str], counting: bool) -> tuple[Rows, int]:
         mine = [batch.filter(pa.array(np.asarray(batch.column(0)) == bucket)) for batch in packed]
         table = put_together(iter(mine), 1 << 22)
         for row in () if table is None else table.to_pylist():
-            assert owner.setdefault(row.get("query"), bucket) == bucket
+            assert row.get("query", 0) is None or owner.setdefault(row.get("query"), bucket) == bucket
             found[tuple([row[role] for role in roles])] += row.get("rows", 1)
             number += 1
     return found, number
@@ -93,6 +93,20 @@ def test_tasks_read_files_as_they_are(tmp_path: Path, kind: str, monkeypatch: py
     rows = [Counter(zip(*[table[name].to_pylist() for name in names], strict=True)) for table in tables]
     batches = (batch for split in splits for batch in reading._read(split, files.roles, BUCKETS))
     assert sent(batches, names, True)[0] == sum(rows, Counter())
+
+
+def test_rows_without_a_query_are_dealt_and_are_no_query() -> None:
+    """Equal ones, and rows of one list, go to one bucket; however many there are, none is too large a query."""
+    rows = {"query": pa.array([None, "q"] * 50), "winner": pa.array(range(100)), "loser": pa.array(range(1, 101))}
+    where = reading._buckets(rows, 100, BUCKETS)
+    assert len(set(where[::2].tolist())) == BUCKETS and len(set(where[1::2].tolist())) == 1
+    lists = {"query": pa.nulls(100, pa.string()), "judgment": pa.array([place // 4 for place in range(100)])}
+    where = reading._buckets({**lists, "item": pa.array(range(100))}, 100, BUCKETS).reshape(25, 4)
+    assert (where == where[:, :1]).all() and len(set(where.ravel().tolist())) == BUCKETS
+    votes = pa.table(rows).append_column(partitioning.BUCKET, pa.array(np.zeros(100, np.int32)))
+    assert len(put_together(spread(iter(votes.to_batches()), [*rows], True), 60) or ()) == 100
+    with pytest.raises(partitioning.TooLarge):
+        put_together(spread(iter(votes.to_batches()), [*rows], True), 40)
 
 
 def test_what_is_not_plain_is_left_to_spark(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from concordant.io.wide import WIDE, items_layout
 from concordant.preferences.comparisons import check_comparisons
 from concordant.preferences.layouts import ALIASES, CLUSTERS, KINDS, PAIRS, Layout, Outcomes, Scale, plain
 from concordant.preferences.lists import SEVERAL, UNITS, ListVerdicts, RawLists, check_lists, said_of_lists
-from concordant.preferences.notes import Note
 from concordant.preferences.preferences import (
     Comparisons,
     Preferences,
@@ -451,19 +450,12 @@ def _read_comparisons(counter: Counter, layout: Layout, _: str, on_error: str) -
     pa.default_memory_pool().release_unused()  # Arrow keeps what the engine's table held: 1 GB for 6·10^7 counts
     with stage("adding up judgments"):
         prefs = with_cluster_columns(counted_comparisons(**arguments), layout.clusters)
-    if checked.shared:
-        prefs = _shared(prefs, log.name, layout)
+    if checked.shares is not None:
+        if isinstance(prefs, Comparisons) and prefs.share is not None and prefs.time is not None:
+            said = "outcomes between 0 and 1 are shares of a win, which no model of times reads"
+            raise UsageError(f"{log.name}: {said}")
+        prefs = replace(prefs, told=(*prefs.told, checked.shares.note(layout, log.name)))
     return Reading(prefs, total, log.name, dict(layout.roles), rejects)
-
-
-def _shared(prefs: Preferences, name: str, layout: Layout) -> Preferences:
-    """Say that outcomes were read as shares of a win. Errors (UsageError): shares beside times."""
-    assert isinstance(prefs, Comparisons)
-    if prefs.share is not None and prefs.time is not None:
-        raise UsageError(f"{name}: outcomes between 0 and 1 are shares of a win, which no model of times reads")
-    text = "{log}: the column {column!r} is read as the share of a win that {left!r} has, {right!r} having the rest"
-    numbers = {"column": layout.roles["outcome"], "left": layout.roles["left"], "right": layout.roles["right"]}
-    return replace(prefs, told=(*prefs.told, Note("read as shares", text, log=name, **numbers)))
 
 
 def _sought_tuples(raw: Mapping[str, Any], verdict: Verdict, as_json: bool) -> list[Sought]:

@@ -5,8 +5,8 @@ Comparisons checked: from distinct raw tuples to winner, loser, tie, strength an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from concordant.errors import InputError, Setting, UsageError, few
 from concordant.preferences.counts import MOST, exact_sum, refuse_beyond
 from concordant.preferences.labels import crossed
 from concordant.preferences.layouts import CLUSTERS, WEAK, Layout, Scale, canonical
+from concordant.preferences.notes import Note
 from concordant.preferences.values import (
     BEYOND,
     CLEAN,
@@ -52,8 +53,8 @@ class Checked:
     verdict: Verdict
     empty: bool
     """Whether no judgment is left."""
-    shared: bool = False
-    """Whether outcomes are shares of a win."""
+    shares: Shares | None = None
+    """What all outcomes say, where they are shares of a win."""
     gaps: tuple[int, int] = (0, 0)
     """Lists as shown whose positions have gaps, and such that go further than positions are read."""
     blank: int = 0
@@ -63,6 +64,7 @@ class Checked:
 def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:
     """Refuse the tuples whose label of this role is missing, holds a null byte or is no label at all."""
     if read.fault is None:
+        verdict.asked += 3  # as many as below: the order of reasons is that of all parts of a log
         return
     verdict.refuse(read.fault == MISSING, Reason(f"have no {role}", role))
     verdict.refuse(read.fault == NULL_BYTE, Reason(f"have a null byte in the {role}", role))
@@ -75,6 +77,7 @@ def refuse_labels(verdict: Verdict, read: Read, role: str) -> None:
 def refuse_numbers(verdict: Verdict, read: Read, role: str, hint: str = "", *, missing: bool = True) -> None:
     """Refuse the tuples whose number of this role is not one, not finite or (unless it may be) missing."""
     if read.fault is None:
+        verdict.asked += 2 + missing
         return
     if missing:
         verdict.refuse(read.fault == MISSING, Reason(f"have no {role}", role, hint))
@@ -99,6 +102,8 @@ def whole_numbers(column: Any, verdict: Verdict, role: str, hint: str, as_json: 
             verdict.refuse(read.fault == code, Reason(f"have a {role} that is {is_}", role, hint))
         low = (low & (read.fault == CLEAN)) | (read.fault == FRACTION)
         bad = bad | (read.fault != CLEAN)
+    else:
+        verdict.asked += 2
     verdict.refuse(low, Reason(f"have a {role} that is not an integer of at least {least}", role, hint))
     return np.where(bad, least, read.values).astype(np.int64)
 
@@ -148,6 +153,86 @@ def side_words(layout: Layout) -> frozenset[str]:
     return frozenset({*TIES, *layout.side_names[0], *layout.side_names[1]})
 
 
+def has_outcomes(layout: Layout) -> bool:
+    """Whether a column says in words or numbers who won."""
+    return layout.sided and "outcome" in layout.roles and "grade" not in layout.roles
+
+
+def numbers_among(words: Iterable[str], layout: Layout) -> dict[str, float]:
+    """Return the outcomes that are numbers, but for those of which is said what they mean."""
+    known = {} if layout.outcomes is None else dict(layout.outcomes.signs)
+    texts_of = {word: canonical(word) for word in words}
+    return {word: float(text) for word, text in texts_of.items() if NUMBER.fullmatch(text) and text not in known}
+
+
+SHOWN = 3
+"""Numbers beyond 0 and 1 that a refusal shows."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Whether the outcomes of a log are shares of a win: numbers are where some lie between 0 and 1 and none beyond.
+
+    >>> Shares.of([0.0, 0.5]).hold, Shares.of([0.0, 1.0]).hold, Shares.of([0.5, 2.0]).hold
+    (True, False, False)
+    """
+
+    between: bool = False
+    """Whether some lie between 0 and 1."""
+    beyond: int = 0
+    """How many lie below 0 or above 1."""
+    least: tuple[float, ...] = ()
+    """The least of these."""
+
+    @classmethod
+    def of(cls, found: Iterable[float]) -> Shares:
+        """Look at the numbers among all outcomes."""
+        held = [*found]
+        beyond = sorted(one for one in held if not 0 <= one <= 1)
+        return cls(any(0 < one < 1 for one in held), len(beyond), tuple(beyond[:SHOWN]))
+
+    @property
+    def hold(self) -> bool:
+        """Whether they are shares of a win."""
+        return self.between and not self.beyond
+
+    @staticmethod
+    def note(layout: Layout, log: str) -> Note:
+        """Say that outcomes are read as shares."""
+        text = "{log}: the column {column!r} is read as the share of a win that {left!r} has, {right!r} having the rest"
+        named = {"column": layout.roles["outcome"], "left": layout.roles["left"], "right": layout.roles["right"]}
+        return Note("read as shares", text, log=log, **named)
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """The outcomes of some tuples, and what all outcomes of the log say of the numbers among them."""
+
+    words: list[str]
+    code: NDArray[np.integer]
+    """The word of each tuple, −1 where it has none."""
+    shares: Shares
+    part: dict[str, float] = field(default_factory=dict)
+    """The part of a win that the left side has by each word, where these are shares."""
+
+    @classmethod
+    def of(cls, column: Any, layout: Layout, as_json: bool, shares: Shares | None) -> _Outcomes:
+        read = texts(column, as_json=as_json)
+        words, code = list[str](), np.full(len(read), -1, np.int32)
+        if not pa.types.is_null(read.type) and len(read.dictionary):
+            words, code = read.dictionary.to_pylist(), pc.fill_null(read.indices, -1).to_numpy(zero_copy_only=False)
+        found = numbers_among(words, layout)
+        shares = Shares.of(found.values()) if shares is None else shares
+        return cls(words, code, shares, found if shares.hold else {})
+
+    @property
+    def won(self) -> NDArray[np.float64] | None:
+        """The part of a win that the left side has in each row, 1 where it is not said; None without such parts."""
+        if not self.part:
+            return None
+        return np.asarray(np.array([*(self.part.get(word, 1.0) for word in self.words), 1.0])[self.code])
+
+
 def check_comparisons(
     columns: Columns,
     rows: Ints,
@@ -155,12 +240,13 @@ def check_comparisons(
     *,
     as_json: bool = False,
     elsewhere: frozenset[str] = frozenset(),
+    shares: Shares | None = None,
     numbered: bool = False,
 ) -> Checked:
     """Check distinct raw tuples of comparisons; ``columns`` holds the column of each role, ``rows`` how often each
     tuple occurs. Columns are taken out of ``columns`` as they are read, so that memory is given back. Where these are
-    but a part of a log, ``elsewhere`` holds the ``side_words`` that are labels of items in any part. ``numbered``: the
-    place of each tuple is kept as the time of its judgments.
+    but a part of a log, ``elsewhere`` holds the ``side_words`` that are labels of items in any part, and ``shares`` is
+    what all outcomes say. ``numbered``: the place of each tuple is kept as the time of its judgments.
 
     Errors (InputError) that no single row can be blamed for: labels of two types, of another type, not UTF-8.
     """
@@ -184,8 +270,9 @@ def check_comparisons(
         steps = _steps(columns.pop("grade"), verdict, layout.scale, as_json)
         columns["steps"], arguments["weight"] = np.sign(steps), np.maximum(np.abs(steps), 1).astype(np.float64)
     count = read_integers(columns, verdict, "count", as_json, 1) if "count" in columns else None
-    won = _won(columns, layout, as_json)
-    result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere)
+    said = _Outcomes.of(columns.pop("outcome"), layout, as_json, shares) if has_outcomes(layout) else None
+    won = None if said is None else said.won
+    result = _results(columns, verdict, layout, (ours, theirs, names), as_json, elsewhere, said)
     sign = _signs(result)
     if won is not None and ((share := np.maximum(won, 1.0 - won)) < 1).any():
         arguments["share"] = np.where(share > 0.5, share, 1.0)  # that of ties is said by them
@@ -205,7 +292,8 @@ def check_comparisons(
     fine = verdict.fine
     arguments["count"] = times(rows, count, fine)
     arguments |= {"winner": _named(ours, names), "loser": _named(theirs, names)}
-    return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any(), won is not None)
+    shared = None if said is None or won is None else said.shares
+    return Checked(kept(arguments, fine), verdict, fine is not None and not fine.any(), shared)
 
 
 def _common(first: Any, second: Any, one: str, other: str) -> tuple[Ints, Ints, pa.Array | None]:
@@ -287,30 +375,6 @@ def _times(column: Any, verdict: Verdict, as_json: bool) -> tuple[NDArray[np.flo
     return np.asarray(read.values), dated
 
 
-def _parts(words: list[str], layout: Layout) -> dict[str, float]:
-    """Return the part of a win that the left side has by each word, where outcomes are such: some between 0 and 1."""
-    known = {} if layout.outcomes is None else dict(layout.outcomes.signs)
-    numbers = {word: canonical(word) for word in words}
-    found = {word: float(text) for word, text in numbers.items() if NUMBER.fullmatch(text) and text not in known}
-    fractions = any(0 < part < 1 for part in found.values()) and all(0 <= part <= 1 for part in found.values())
-    return found if fractions else {}
-
-
-def _won(columns: Columns, layout: Layout, as_json: bool) -> NDArray[np.float64] | None:
-    """Return the part of a win that the left side has in each row, 1 where it is not said; None without such parts."""
-    if not layout.sided or "outcome" not in columns or "grade" in layout.roles:
-        return None
-    read = texts(columns["outcome"], as_json=as_json)
-    if pa.types.is_null(read.type):
-        return None
-    words = read.dictionary.to_pylist()
-    parts = _parts(words, layout)
-    if not parts:
-        return None
-    by_word = np.array([*(parts.get(word, 1.0) for word in words), 1.0])
-    return np.asarray(by_word[pc.fill_null(read.indices, len(words)).to_numpy(zero_copy_only=False)])
-
-
 Result = NDArray[np.int8] | tuple[NDArray[np.int64], NDArray[np.int64]] | None
 
 
@@ -321,14 +385,15 @@ def _results(
     sides: tuple[Ints, Ints, pa.Array | None],
     as_json: bool,
     elsewhere: frozenset[str],
+    said: _Outcomes | None,
 ) -> Result:
     """Return who won: +1 left, −1 right, 0 neither; two numbers of wins; or None where a column names the winner."""
     if not layout.sided:
         return None
     if "steps" in columns:
         return np.asarray(columns.pop("steps"), np.int8)
-    if "outcome" in columns:
-        return _outcomes(texts(columns.pop("outcome"), as_json=as_json), verdict, layout, sides, elsewhere)
+    if said is not None:
+        return _outcomes(said, verdict, layout, sides, elsewhere)
     if "left_wins" in columns:
         left, right = (read_integers(columns, verdict, f"{side}_wins", as_json, 0) for side in ("left", "right"))
         verdict.refuse((left == 0) & (right == 0), Reason("have no win on either side", "left_wins"))
@@ -346,7 +411,7 @@ def _signs(result: Result) -> NDArray[np.int8] | None:
 
 
 def _outcomes(
-    outcome: pa.Array,
+    outcomes: _Outcomes,
     verdict: Verdict,
     layout: Layout,
     sides: tuple[Ints, Ints, pa.Array | None],
@@ -358,13 +423,8 @@ def _outcomes(
     unless both readings say the same of that row.
     """
     ours, theirs, names = sides
-    if pa.types.is_null(outcome.type) or len(outcome.dictionary) == 0:
-        said = np.full(len(outcome), -1, np.int32)
-        words: list[str] = []
-    else:
-        said = pc.fill_null(outcome.indices, -1).to_numpy(zero_copy_only=False)
-        words = outcome.dictionary.to_pylist()
-    hint = _allowed(layout, words)
+    words, said = outcomes.words, outcomes.code
+    hint = _allowed(layout, outcomes.shares)
     means = layout.outcomes.sign if layout.outcomes is not None else lambda _: None
     if means(None) is None:
         verdict.refuse(said < 0, Reason("have no outcome", "outcome", hint))
@@ -394,10 +454,9 @@ def _outcomes(
         as_item = values
     weak = np.array([*(word.strip().lower() in WEAK - own for word in words), False])
     by_word[weak & known] = nothing
-    parts = _parts(words, layout)
     for place, one in enumerate([*words, None]):
-        if one in parts:
-            by_word[place], known[place] = np.sign(parts[one] - 0.5), False
+        if one in outcomes.part:
+            by_word[place], known[place] = np.sign(outcomes.part[one] - 0.5), False
         elif (sign := means(one)) is not None:
             by_word[place], known[place] = sign, False
     by_side, item, is_item = by_word[said], as_item[said], known[said]
@@ -418,13 +477,11 @@ def _integer(word: str) -> int | None:
     return number if str(number) == word and -(1 << 63) <= number < 1 << 63 else None
 
 
-def _allowed(layout: Layout, said: Sequence[str]) -> str:
-    numbers = [float(text) for word in said if NUMBER.fullmatch(text := canonical(word))]
-    beyond = [one for one in numbers if not 0 <= one <= 1]
-    if beyond and any(0 < one < 1 for one in numbers):
-        return (
-            f"Numbers are parts of a win where all lie between 0 and 1; {len(beyond)} values do not ({few(beyond, 3)})."
-        )
+def _allowed(layout: Layout, shares: Shares) -> str:
+    if shares.between and shares.beyond:
+        more = shares.beyond - len(shares.least)
+        shown = few(shares.least) + (f" and {more:,} more" if more else "")
+        return f"Numbers are parts of a win where all lie between 0 and 1; {shares.beyond:,} values do not ({shown})."
     lefts, rights = (sorted(names - {"left", "right"}) for names in layout.side_names)
     words = ["left", "right", *lefts, *rights, *SAID_TIES]
     words += [] if layout.outcomes is None else [str(layout.outcomes)]

@@ -44,6 +44,18 @@ def message_label(value: Any) -> str | None:
     return f"{text} #{hashlib.sha256(whole.encode()).hexdigest()[:12]}".lstrip()
 
 
+def labelled_json(text: str | None) -> str | None:
+    """Return the JSON text of the label where a JSON text is a list of messages, any other as it is.
+
+    >>> labelled_json('[{"role": "user", "content": "Hi"}]'), labelled_json("[1]"), labelled_json('"[Hi]"')
+    ('"Hi #d7760b4ba307"', '[1]', '"[Hi]"')
+    """
+    if text is None or not text.startswith("["):
+        return text
+    label = message_label(json.loads(text))
+    return text if label is None else json.dumps(label, ensure_ascii=False)
+
+
 def _text(content: Any) -> str:
     """Return the words of a content, which may be in parts."""
     if isinstance(content, list):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.io.engines import memory
-from concordant.preferences.comparisons import Checked, check_comparisons
+from concordant.preferences.comparisons import Checked, Shares, check_comparisons
 from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import SEVERAL, UNITS, check_lists, said_of_empty
 from concordant.preferences.preferences import (
@@ -58,6 +58,8 @@ class Checks:
     as_json: bool = False
     elsewhere: frozenset[str] = field(default_factory=frozenset)
     """Words for a side that are labels of items somewhere in the log."""
+    shares: Shares | None = None
+    """Whether outcomes are shares of a win, by all of the log."""
     unranked: str | None = None
     """What it means that a ranking leaves out items of its query: ``last``, or else no opinion."""
     unsigned: frozenset[str] = field(default_factory=frozenset)
@@ -112,7 +114,9 @@ class Checks:
         rows = flat(table[ROWS]).to_numpy(zero_copy_only=False)
         columns = {role: flat(table[role]) for role in self.roles}
         kept = dict(columns) if shown else {}
-        checked = check_comparisons(columns, rows, self.layout, as_json=self.as_json, elsewhere=self.elsewhere)
+        checked = check_comparisons(
+            columns, rows, self.layout, as_json=self.as_json, elsewhere=self.elsewhere, shares=self.shares
+        )
         verdict = checked.verdict
         faults = [
             Fault(reason, "rows", self._blamed(kept.get(reason.role), at, rows[at]), turn)

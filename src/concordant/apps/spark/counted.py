@@ -23,7 +23,8 @@ from concordant.apps.report.report import Report
 from concordant.apps.report.report import report as report_here
 from concordant.apps.spark.audited import divided
 from concordant.apps.spark.checking import ROWS, Checks
-from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, located, quoted, read
+from concordant.apps.spark.frames import MOST_ALONE, TASK, JudgedQueries, OnOneMachine, located, read
+from concordant.apps.spark.labels_of_log import quoted
 from concordant.apps.spark.learning_held import PIECES, objects, pieces
 from concordant.auditing.audit import audit as audit_here
 from concordant.auditing.findings import Audit

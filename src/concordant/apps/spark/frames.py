@@ -30,23 +30,23 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
-from concordant.apps.spark.partitioning import BUCKET, PACKED, put_together, some_queries, spread
+from concordant.apps.spark.labels_of_log import ITEMS, LABELS, alike, kinds_and_words, quoted, shares_of, with_texts
+from concordant.apps.spark.partitioning import BUCKET, PACKED, bucket_by_query, put_together, some_queries, spread
 from concordant.apps.spark.reading import Files
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError, counted
-from concordant.io.engines import memory
 from concordant.io.engines import spark as engine
 from concordant.io.engines.counting import open_log
 from concordant.io.engines.spark import FAILURES, chain, is_broken_text
 from concordant.io.engines.spark_session import parallelism
 from concordant.io.engines.spark_session import session as engine_session
-from concordant.io.engines.spark_sources import Unread
+from concordant.io.engines.spark_sources import Unread, labelled_table
 from concordant.io.engines.spark_sources import source as rows_of
 from concordant.io.engines.spark_workers import check_workers
 from concordant.io.forms import some as some_rows
@@ -58,8 +58,6 @@ from concordant.io.log.tables import from_object
 from concordant.io.log.union import named_columns
 from concordant.io.noted import notes_of, read_note
 from concordant.io.read import read as read_by
-from concordant.preferences.comparisons import side_words
-from concordant.preferences.labels import Labels, look_alikes, plain_form
 from concordant.preferences.layouts import CLUSTERS, KINDS
 from concordant.preferences.pooling import check_orders
 from concordant.preferences.preferences import Preferences
@@ -125,8 +123,6 @@ READING = {"columns", "kind", "clicks", "unranked", "on_error", "cluster", "cova
 """Options of ``read`` that tasks heed, or that a session is made with."""
 Task = Callable[[Preferences], pa.Table]
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-FORMED = pa.schema([("label", pa.string()), ("form", pa.string())])
-WHITESPACE = " \t\n\r\v\f"
 
 
 @dataclass(frozen=True)
@@ -162,6 +158,8 @@ class JudgedQueries:
     """Whether all queries are one, as ``concordant.read`` takes it; settled by ``pooled``."""
     named: bool = False
     """Whether somebody said which column holds the queries."""
+    integers: frozenset[str] = frozenset()
+    """Roles of a JSON log whose labels are integers."""
 
     @property
     def cluster_columns(self) -> int:
@@ -216,7 +214,7 @@ class JudgedQueries:
         checks = Checks(layout, clicks, on_error, log.as_json)
         unsigned = frozenset(role for role, column in checks.roles.items() if engine.is_unsigned(log, column))
         checks = replace(checks, unsigned=unsigned, unranked=reading.get("unranked"))
-        frame = raw_frame(log, checks.roles, counter.session or engine_session())
+        frame = with_texts(raw_frame(log, checks.roles, counter.session or engine_session()), log.name)
         for field in frame.schema:
             if isinstance(field.dataType, sparks.ArrayType | sparks.MapType | sparks.StructType):
                 of, column = field.dataType.typeName(), checks.roles[field.name]
@@ -245,7 +243,7 @@ class JudgedQueries:
     def labels(self) -> tuple[pa.DataType, pa.DataType]:
         """The types of the labels of queries and of items: int64 or string."""
         roles = self.frame.columns
-        item = next(role for role in ("item", "winner", "left") if role in roles)
+        item = next(role for role in ITEMS if role in roles)
         return self._label("query") if self.by_query else pa.string(), self._label(item)
 
     def table(
@@ -277,18 +275,13 @@ class JudgedQueries:
     def look_alikes(self, *whose: str) -> tuple[str, ...]:
         """Say which labels look alike, by a pass over the labels of the log, or of some: items, queries, clusters."""
         roles = self.frame.columns
-        named = {"items": [role for role in ("item", "winner", "loser", "left", "right") if role in roles]}
+        named = {"items": [role for role in ITEMS if role in roles]}
         named |= {what: [role] for what, role in (("queries", "query"), ("clusters", "cluster")) if role in roles}
         said: list[str] = []
         for what, columns in named.items():
-            if (whose and what not in whose) or self._label(columns[0]) == pa.int64():
-                continue
-            found = self.frame.select(fn.explode(fn.array(*columns)).alias("label")).distinct()
-            formed = found.mapInArrow(partial(_plain_forms, as_json=self.checks.as_json), from_arrow_schema(FORMED))
-            alike = formed.groupBy("form").agg(fn.count(fn.lit(1)).alias("n"), fn.collect_list("label").alias("labels"))
-            with told(self.name):
-                rows = alike.where("n > 1 OR form = ''").select("labels").collect()
-            said += look_alikes(Labels.encode([label for row in rows for label in row["labels"]])[0], what)
+            if (not whose or what in whose) and self._label(columns[0]) != pa.int64():
+                with told(self.name):
+                    said += alike(self.frame, columns, what, self.checks.as_json)
         return tuple(said)
 
     @contextmanager
@@ -324,7 +317,8 @@ class JudgedQueries:
             buckets = min(wanted, BUCKETS) if self.by_query else 1
             notes = (*(() if self.log is None else read_note(self.log, total)), *self.notes)
             sized = replace(self, total=total, log=None, notes=notes, buckets=buckets, most=most)
-            sized = replace(sized, one=not self.by_query or 0 < total == largest)._knowing_words()
+            sized = replace(sized, one=not self.by_query or 0 < total == largest)
+            sized = sized if self.log is None else sized._told_by_all()
             large = sized._too_large() if largest > most else {}
         if not large:
             return sized
@@ -366,28 +360,19 @@ class JudgedQueries:
             often = asked.groupBy("query").count().where(fn.col("count") > self.most)
         return {row["query"]: row["count"] for row in often.collect()}
 
-    def _knowing_words(self) -> JudgedQueries:
-        """Look up which words for a side are items of the log: a task sees but a part of these."""
-        if "outcome" not in self.frame.columns:
-            return self
-        words = sorted(side_words(self.checks.layout))
-        found: set[str] = set()
-        for side in ("left", "right"):
-            text = fn.col(side).cast("string")
-            plain = fn.lower(fn.btrim(text, fn.lit(WHITESPACE)))
-            found |= {row[0] for row in self.frame.where(plain.isin(words)).select(text).distinct().collect()}
-        return replace(self, checks=replace(self.checks, elsewhere=frozenset(found)))
+    def _told_by_all(self) -> JudgedQueries:
+        """Look up what only all of the log tells of its labels and outcomes."""
+        checks, notes = self.checks, self.notes
+        integers, words = kinds_and_words(self.frame, checks, self.name)
+        shares = shares_of(self.frame, checks)
+        if shares is not None and shares.hold:
+            notes = (*notes, shares.note(checks.layout, self.name))
+        return replace(self, checks=replace(checks, elsewhere=words, shares=shares), integers=integers, notes=notes)
 
     def _label(self, role: str) -> pa.DataType:
-        if role in self.checks.unsigned:
-            return pa.int64()
-        if not self.checks.as_json:
-            return pa.int64() if isinstance(self.frame.schema[role].dataType, sparks.IntegralType) else pa.string()
-        quoted = fn.col(role).startswith('"')
-        some = self.frame.where(fn.col(role) != "null").agg(fn.max(quoted), fn.min(quoted)).collect()[0]
-        if some[0] and not some[1]:
-            raise InputError(f"{self.name}: the column of {role} mixes texts and integers; labels are all of one kind")
-        return pa.string() if some[0] else pa.int64()
+        known = role in self.checks.unsigned or role in self.integers
+        whole = known or isinstance(self.frame.schema[role].dataType, sparks.IntegralType)
+        return pa.int64() if whole else pa.string()
 
     # -- tasks -----------------------------------------------------------------------------------------------------
     def _tasks(self, work: Work, schema: pa.Schema) -> DataFrame:
@@ -401,8 +386,8 @@ class JudgedQueries:
         if self.files is not None and not self.large:
             packed = self.files.frame(self.session, self.buckets, packing, rows_packed)
         else:
-            bucket = fn.pmod(fn.xxhash64("query"), fn.lit(self.buckets)) if self.by_query else fn.lit(0)
-            packed = frame.withColumn(BUCKET, bucket.cast("int")).mapInArrow(packing, rows_packed)
+            bucket = bucket_by_query(fn.col("query"), self.buckets, roles) if self.by_query else fn.lit(0)
+            packed = frame.withColumn(BUCKET, bucket).mapInArrow(packing, rows_packed)
         return packed.repartitionById(self.buckets, BUCKET).mapInArrow(work, from_arrow_schema(schema))
 
     @property
@@ -410,12 +395,17 @@ class JudgedQueries:
         """Whether no query is one that a task can hold, as far as that is known."""
         return bool(self.large) and (self.one or sum(self.large_sizes) == self.total)
 
+    def _read(self, label: Any) -> Any:
+        """A label of a query as it is read."""
+        return json.loads(label) if self.checks.as_json else int(label) if "query" in self.checks.unsigned else label
+
     def alone(self, label: Any) -> DataFrame:
         """Return the counted rows of one query, for a task of its own. Errors (UsageError): too many for any."""
         number = self.large_sizes[self.large.index(label)]
         if number > MOST_ALONE:
+            whose = "the log" if label is None else f"query {self._read(label)!r}"
             raise UsageError(
-                f"{self.name}: {'the log' if label is None else f'query {label!r}'} has {number:,} {self.unit}; on "
+                f"{self.name}: {whose} has {number:,} {self.unit}; on "
                 f"Spark one query with more than {MOST_ALONE:,} is ranked where what is asked for adds up over "
                 "judgments: Bradley–Terry's scores or, of lists, Plackett–Luce's (",
                 Setting("structure", "bradley-terry" if self.compared else "plackett-luce"),
@@ -452,16 +442,6 @@ def _alone(
         yield from task(prefs).select(schema.names).cast(schema).to_batches()
 
 
-def _plain_forms(batches: Iterator[pa.RecordBatch], *, as_json: bool) -> Iterator[pa.RecordBatch]:
-    """A task: labels with their plain forms."""
-    for batch in batches:
-        labels = batch.column(0).drop_null()
-        if as_json:
-            labels = pa.array([label for text in labels.to_pylist() if isinstance(label := json.loads(text), str)])
-        labels = labels.cast(pa.string())
-        yield pa.record_batch([labels, plain_form(labels).cast(pa.string())], schema=FORMED)
-
-
 def _faults(batches: Iterator[pa.RecordBatch], *, checks: Checks, most: int) -> Iterator[pa.RecordBatch]:
     """A task of the second pass: how many rows are refused for which reason."""
     table = put_together(batches, most, stopping=False)
@@ -475,7 +455,7 @@ def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> Data
     columns = list(dict.fromkeys(roles.values()))
     try:
         with engine.told(log):
-            found = rows_of(log, columns, session)
+            found = rows_of(log, columns, session, _labels(roles))
     except Unread:
         if log.path is None:
             raise
@@ -483,10 +463,15 @@ def raw_frame(log: Log, roles: Mapping[str, str], session: SparkSession) -> Data
     return found.select(*[fn.col(f"c{columns.index(column)}").alias(role) for role, column in roles.items()])
 
 
+def _labels(roles: Mapping[str, str]) -> frozenset[str]:
+    """Columns of labels alone."""
+    return frozenset({roles[role] for role in LABELS if role in roles} - {roles[role] for role in {*roles} - {*LABELS}})
+
+
 def on_driver(log: Log, roles: Mapping[str, str], session: SparkSession) -> DataFrame:
     """Return what ``raw_frame`` does, read by the plain reader, which answers or names the line that it cannot read."""
     columns = list(dict.fromkeys(roles.values()))
-    table = memory.arrow_table(log, columns)
+    table = labelled_table(log, columns, _labels(roles))
     return raw_frame(replace(log, format="table", table=table, parts=(), inner={}), roles, session)
 
 
@@ -496,11 +481,6 @@ def read(log: Any, *, session: SparkSession | None = None, master: str | None = 
     ``reading`` is what ``concordant.read`` takes. Errors: InputError, UsageError.
     """
     return read_by(log, engine=session or "spark", master=master, **reading)
-
-
-def quoted(name: str) -> Column:
-    """Return a column by its name, whatever stands in it."""
-    return fn.col("`" + name.replace("`", "``") + "`")
 
 
 def located(source: Any) -> Log:

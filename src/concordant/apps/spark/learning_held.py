@@ -24,9 +24,17 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries
 from concordant.apps.spark.label_columns import label_column
+from concordant.apps.spark.labels_of_log import as_text
 from concordant.apps.spark.learning_features import FeatureFrame, matrix
 from concordant.apps.spark.learning_sums import PARTS, Part
-from concordant.apps.spark.partitioning import BUCKET, BUCKET_BYTES, PACKED, put_together, spread
+from concordant.apps.spark.partitioning import (
+    BUCKET,
+    BUCKET_BYTES,
+    PACKED,
+    bucket_by_query,
+    put_together,
+    spread,
+)
 from concordant.learning.features.normalising import Normaliser
 from concordant.learning.rankers.validation import Training
 from concordant.learning.solvers.edge_problem import EdgeProblem
@@ -421,12 +429,12 @@ class HeldFrame:
             named = fn.coalesce(~fn.col("query").isin(list(judged.large)), fn.lit(True))
             log = log.where(named) if judged.by_query else log.limit(0)
         query = _label(judged, "query", fn.col("query"), kind) if judged.by_query else fn.lit("")
-        log = log.withColumn(BUCKET, _bucket(query, buckets))
+        log = log.withColumn(BUCKET, bucket_by_query(query, buckets, log.columns))
         packing = partial(spread, roles=judged.frame.columns, counting=judged.compared)
         packed = log.mapInArrow(packing, from_arrow_schema(PACKED))
         theirs = features.frame.drop(*PLACED)
         if "query" in features.keys:
-            theirs = theirs.withColumn(BUCKET, _bucket(fn.col("query"), buckets))
+            theirs = theirs.withColumn(BUCKET, bucket_by_query(fn.col("query"), buckets, ()))
         else:
             theirs = _of_buckets(judged, log, theirs)
         ours, others = (each.repartitionById(buckets, BUCKET).groupBy(BUCKET) for each in (packed, theirs))
@@ -506,10 +514,6 @@ def of_items(judged: JudgedQueries, features: FeatureFrame, query: Labels, items
     return rows.where(fn.col("query").isin(query.tolist())) if "query" in features.keys else rows
 
 
-def _bucket(query: Any, buckets: int) -> Any:
-    return fn.pmod(fn.xxhash64(query), fn.lit(buckets)).cast("int")
-
-
 def _of_buckets(judged: JudgedQueries, log: DataFrame, features: DataFrame) -> DataFrame:
     """Features that hold for every query, once for each bucket that has the item."""
     sides = [role for role in ("item", "winner", "loser", "left", "right") if role in judged.frame.columns]
@@ -520,10 +524,8 @@ def _of_buckets(judged: JudgedQueries, log: DataFrame, features: DataFrame) -> D
 
 
 def _label(judged: JudgedQueries, role: str, column: Any, kind: str) -> Any:
-    """A column of labels as it is read: JSON of texts without its quotes."""
+    """A column of labels as it is read: JSON of texts without its quotes, what is no label there as none."""
     if not judged.checks.as_json:
         of, unsigned = judged.frame.schema[role].dataType, role in judged.checks.unsigned
         return label_column(column, of, role, judged.name, unsigned=unsigned).cast(kind)
-    if kind == "string":
-        return fn.get_json_object(fn.concat(fn.lit('{"x":'), column, fn.lit("}")), "$.x")
-    return column.try_cast(kind)
+    return as_text(column, True) if kind == "string" else column.try_cast(kind)

@@ -13,8 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.types import DataType, NullType, NumericType, StringType
 
-from concordant.apps.spark.frames import PLACE, WHITESPACE, Table
+from concordant.apps.spark.frames import PLACE, Table
 from concordant.apps.spark.label_columns import has_null_byte, label_column
+from concordant.apps.spark.labels_of_log import WHITESPACE
 from concordant.apps.spark.partitioning import buckets_for
 from concordant.apps.spark.telling import told
 from concordant.errors import InputError, Setting, UsageError

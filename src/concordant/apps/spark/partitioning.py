@@ -7,14 +7,15 @@ narrow as their values allow (4 bytes for a comparison of small integers).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
 
-from concordant.apps.spark.checking import ROWS
+from concordant.apps.spark.checking import KEYS, ROWS
 from concordant.errors import InputError
 from concordant.io.engines import memory
 from concordant.preferences.values import is_text
@@ -24,6 +25,7 @@ PACKED = pa.schema([(BUCKET, pa.int32()), ("block", pa.binary())])
 BLOCK = 1 << 20
 """Rows that a sender packs at a time; with the limit of a receiver this bounds the memory of a Python worker."""
 INTEGERS = (pa.int8(), pa.int16(), pa.int32())
+SIDES = ("winner", "loser", "left", "right")
 SAMPLE = 1 << 16
 """Rows by which a block is known whose rows repeat."""
 BUCKET_BYTES = 32 << 20
@@ -34,6 +36,21 @@ def buckets_for(frame: DataFrame, rows: int, width: int) -> int:
     """Return into how many buckets the queries are spread: so many that the features of one fit a task's memory."""
     said = frame.sparkSession.conf.get("spark.sql.shuffle.partitions", None)
     return max(-(-rows * width * 8 // BUCKET_BYTES), int(said) if said and said.isdigit() else 1, 1)
+
+
+def beside_query(roles: Collection[str]) -> list[str]:
+    """Return the roles by which rows without a query are dealt: of lists what names a list, else the items.
+
+    They are refused or left out, and may be more than a task holds.
+    """
+    sides = [role for role in SIDES if role in roles]
+    return sides or [role for role in reversed(KEYS) if role in roles and role != "query"]
+
+
+def bucket_by_query(query: Column, buckets: int, roles: Collection[str]) -> Column:
+    """Return the bucket of each row, which is that of its query; rows without one are dealt among all."""
+    beside = [fn.when(query.isNull(), fn.col(role)) for role in beside_query(roles)]  # a null changes no hash
+    return fn.pmod(fn.xxhash64(query, *beside), fn.lit(buckets)).cast("int")
 
 
 class TooLarge(InputError):
@@ -102,7 +119,7 @@ def _repeats(table: pa.Table) -> bool:
 
 
 def _of_queries(table: pa.Table, counted: pa.Table) -> pa.Array:
-    """Return the bucket of each counted row, which is that of its query."""
+    """Return the bucket of each counted row, which is that of its query; those without one go to one of theirs."""
     if "query" not in counted.column_names:
         return pa.array(np.zeros(len(counted), np.int32))
     coded = _narrow(table["query"]).combine_chunks().dictionary_encode(null_encoding="encode")
@@ -153,7 +170,8 @@ def put_together(batches: Iterator[pa.RecordBatch], most: int, *, stopping: bool
     """Return all rows that were sent to this task (None: nothing was), counting equal ones where there are many.
 
     With ``most`` rows and twice as many as after the last count, rows are counted again, so that what is held is in
-    proportion to the distinct ones. Errors: TooLarge where ``stopping`` and one query has more than ``most`` of them.
+    proportion to the distinct ones. Errors: TooLarge where ``stopping`` and one query has more than ``most`` of them;
+    rows without one are no query.
     """
     parts: list[pa.Table] = []
     size, counted = 0, 0
@@ -176,8 +194,8 @@ def _fewer(parts: Sequence[pa.Table], most: int, stopping: bool) -> pa.Table:
         table = _counted_again(table)
     if stopping and len(table) > most:
         by_query = "query" in table.column_names
-        largest = pc.max(pc.value_counts(table["query"]).field("counts")).as_py() if by_query else len(table)
-        if largest > most:
+        each = pc.value_counts(table["query"].drop_null()).field("counts") if by_query else pa.array([len(table)])
+        if (pc.max(each).as_py() or 0) > most:
             raise TooLarge(f"one query has more than {most:,} distinct judgments (rows, for lists)")
     return table
 

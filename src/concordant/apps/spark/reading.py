@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
-from concordant.apps.spark.partitioning import BLOCK, BUCKET
+from concordant.apps.spark.partitioning import BLOCK, BUCKET, beside_query
 from concordant.errors import InputError
 from concordant.io.engines.spark_session import parallelism
 from concordant.io.log.formats import Log, parquet_file
@@ -119,8 +119,19 @@ def _read(splits: list[tuple[str, int, int]], roles: Mapping[str, str], buckets:
             for batch in file.iter_batches(BLOCK, row_groups=list(groups), columns=columns, use_threads=False):
                 batch.validate(full=True)
                 found = {role: batch.column(column) for role, column in roles.items()}
-                where = bucket_of(found["query"], buckets) if "query" in found else np.zeros(len(batch), np.int32)
-                yield pa.record_batch({**found, BUCKET: pa.array(where)})
+                yield pa.record_batch({**found, BUCKET: pa.array(_buckets(found, len(batch), buckets))})
+
+
+def _buckets(found: Mapping[str, Any], size: int, buckets: int) -> NDArray[np.int32]:
+    """Return the bucket of each of some rows: that of its query, or of another label where it has none."""
+    if "query" not in found:
+        return np.zeros(size, np.int32)
+    query, beside = found["query"], beside_query(found)
+    where = bucket_of(query, buckets)
+    if query.null_count and beside:
+        missing = query.is_null().to_numpy(zero_copy_only=False)
+        where = np.where(missing, bucket_of(found[beside[0]].cast(pa.string()), buckets), where)
+    return where
 
 
 def bucket_of(labels: Any, buckets: int) -> NDArray[np.int32]:

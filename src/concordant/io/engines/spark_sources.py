@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import PurePosixPath
@@ -22,6 +22,7 @@ from concordant.io.engines.spark_session import is_connect, without_pandas_warni
 from concordant.io.log.formats import Log
 from concordant.io.log.rows import BLANK, json_object, json_row
 from concordant.io.log.union import Shape, shapes
+from concordant.preferences.messages import labelled_json
 from concordant.preferences.values import is_text
 
 SETTINGS = {
@@ -130,10 +131,10 @@ def _keys(log: Log, session: SparkSession) -> tuple[str, ...]:
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
-def source(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame:
+def source(log: Log, columns: Sequence[str], session: SparkSession, labels: Collection[str] = ()) -> DataFrame:
     """Return the chosen columns of a log, called c0, c1, … in their order; of text files they are texts.
 
-    No name of the log reaches Spark's SQL.
+    No name of the log reaches Spark's SQL. Of JSON, conversations in the columns ``labels`` become their labels.
 
     Errors: Unread for a text file that Spark would read otherwise than it is meant; InputError for a column that it
     would find empty.
@@ -143,29 +144,38 @@ def source(log: Log, columns: Sequence[str], session: SparkSession) -> DataFrame
         raise InputError(f"{log.name}: Spark finds columns of Parquet empty whose names hold '${{'; rename {few(lost)}")
     files = log.format in ("csv", "tsv", "parquet") or (log.format == "json" and not _arrays(log))
     if files and log.path is not None:
-        parts = [_shaped(shape, columns, session) for shape in shapes(log, columns, exact=True)]
+        parts = [_shaped(shape, columns, session, labels) for shape in shapes(log, columns, exact=True)]
         return reduce(DataFrame.union, parts)
     if log.format in ("csv", "tsv"):
         return _chosen(_delimited(log, session), [log.columns.index(column) for column in columns])
     if files and log.format == "json":
-        return _json(log, columns, session)
+        return _json(log, columns, session, labels)
     if log.format == "frame":
         return _chosen(log.table, columns, log.inner)
     ours = own(session)
     with without_pandas_warning():
-        return _chosen(ours.createDataFrame(_plain(arrow_table(log, columns))), columns)
+        return _chosen(ours.createDataFrame(_plain(labelled_table(log, columns, labels))), columns)
+
+
+def labelled_table(log: Log, columns: Sequence[str], labels: Collection[str]) -> pa.Table:
+    """Return the chosen columns of a log in memory; of JSON, conversations in ``labels`` become their labels."""
+    table = arrow_table(log, columns)
+    for column in {*columns} & {*labels} if log.as_json else ():
+        named = pa.array([labelled_json(text) for text in table[column].to_pylist()], pa.large_string())
+        table = table.set_column(table.column_names.index(column), column, named)
+    return table
 
 
 def _arrays(log: Log) -> bool:
     return any(part.array for part in log.parts or (log,))
 
 
-def _shaped(shape: Shape, columns: Sequence[str], session: SparkSession) -> DataFrame:
+def _shaped(shape: Shape, columns: Sequence[str], session: SparkSession, labels: Collection[str]) -> DataFrame:
     """Return columns of files that lack some of them, have some inside others, or by the names of their folders."""
     log = shape.log
     of_folder, mine = [column for column in columns if shape.of_folder(column)], shape.own(columns)
     if log.format == "json":
-        frame = _json(log, mine, session, beside=bool(of_folder))
+        frame = _json(log, mine, session, labels, beside=bool(of_folder))
     elif log.format == "parquet":
         frame = _parquet(shape, mine, session, beside=bool(of_folder))
     else:
@@ -363,11 +373,14 @@ def _delimited(log: Log, session: SparkSession, *, beside: bool = False) -> Data
     return frame.selectExpr(*named, *([f"_metadata.file_path AS {FILE}"] if beside else []))
 
 
-def _json(log: Log, columns: Sequence[str], session: SparkSession, *, beside: bool = False) -> DataFrame:
+def _json(
+    log: Log, columns: Sequence[str], session: SparkSession, labels: Collection[str], *, beside: bool = False
+) -> DataFrame:
     """Return the JSON texts of the chosen values of every line, read as everywhere: by Python, in the tasks.
 
-    ``beside``: and the address of the file of each row.
+    ``labels``: columns of which conversations become their labels; ``beside``: and the address of the file of each row.
     """
+    named = [place for place, column in enumerate(columns) if column in labels]
     names = [f"c{place}" for place in range(len(columns))] + [FILE] * beside
     inner = {column: way for column, way in log.inner.items() if column in columns}
 
@@ -376,6 +389,8 @@ def _json(log: Log, columns: Sequence[str], session: SparkSession, *, beside: bo
             found = [json_row(line, columns, "a line", inner) for line in _texts([batch])]
             fine = [at for at, row in enumerate(found) if row is not None]
             values = [[(found[at] or ())[place] for at in fine] for place in range(len(columns))]
+            for place in named:
+                values[place] = [labelled_json(text) for text in values[place]]
             if beside:
                 files = batch.column(1).to_pylist()
                 values.append([files[at] for at in fine])
