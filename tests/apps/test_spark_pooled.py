@@ -18,6 +18,8 @@ from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
+    from pyspark.errors import PySparkException
+
     from concordant import spark as cs
     from concordant.apps.spark import pooled
     from concordant.apps.spark.frames import JudgedQueries
@@ -151,6 +153,16 @@ def test_whether_queries_are_scattered_is_what_memory_finds(spark: Any) -> None:
         cs.rank(lists, "plackett-luce", session=spark)
     each = cs.rank(lists, "plackett-luce", reading={"pool": False}, session=spark)
     assert each.count() == 40
+
+
+def test_whoever_asks_spark_for_rows_is_told_what_is_refused(spark: Any) -> None:
+    """The frame of a ranking is computed when it is asked for its rows, where no error of ours can be raised."""
+    frame = cs.rank({"winner": ["a", None, "b"], "loser": ["b", "a", "b"]}, session=spark)
+    with pytest.raises(PySparkException) as refused:
+        frame.toArrow()
+    said = " ".join(str(refused.value).split())
+    assert "among the rows of one task: 1 of 3 rows have no winner" in said
+    assert "1 of 3 rows compare an item with itself (1 row: 'b')" in said
 
 
 def notes_of(log: dict[str, Any], spark: Any, interval: str, **reading: Any) -> list[list[str]]:

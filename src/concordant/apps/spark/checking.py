@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from concordant.errors import InputError
 from concordant.io.engines import memory
+from concordant.io.log.rows import SAMPLES
 from concordant.preferences.comparisons import Checked, Shares, check_comparisons
 from concordant.preferences.layouts import CLUSTERS, Layout
 from concordant.preferences.lists import SEVERAL, UNITS, check_lists, said_of_empty
@@ -25,7 +26,7 @@ from concordant.preferences.preferences import (
     with_cluster_columns,
     with_unranked_last,
 )
-from concordant.preferences.values import Reason, Reject, flat
+from concordant.preferences.values import Reason, Reject, flat, say
 
 ROWS = "rows"
 """Column that says how many rows of the log each tuple of values stands for."""
@@ -46,6 +47,18 @@ class Fault:
     values: dict[str | None, int]
     turn: int
     """Where it stands among the reasons."""
+
+    @property
+    def samples(self) -> tuple[tuple[str, object], ...]:
+        """The most frequent values to blame, with how often each occurs."""
+        known = [(number, value) for value, number in self.values.items() if value is not None]
+        often = sorted(known, key=lambda one: (-one[0], one[1]))[:SAMPLES]
+        return tuple((of_unit(number, self.unit), json.loads(value)) for number, value in often)
+
+
+def of_unit(number: int, unit: str) -> str:
+    """Return a number with its unit, rows or a kind of lists: 1 row, 2 rows."""
+    return f"{number:,} {unit if number != 1 else unit.removesuffix('s')}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,7 @@ class Checks:
         """Return the preferences of all rows of some queries. Errors: Refused where rows are and none may be."""
         checked, faults, _ = self._checked(table, shown=False)
         if self.refusing([fault.reason for fault in faults]):
-            raise Refused("rows that cannot be understood")
+            raise self._refused(table)
         if checked.empty and not checked.blank:
             return Preferences.empty()
         build = counted_comparisons if self.layout.kind == "comparisons" else counted_lists
@@ -101,6 +114,14 @@ class Checks:
         """Return those reasons that stop the reading."""
         stopping = [each for each in reasons if self.on_error == "raise" or each in SEVERAL]
         return [each for each in stopping if self.clicks != "skip" or each not in SEVERAL]
+
+    def _refused(self, table: pa.Table) -> Refused:
+        """What is refused of the rows of a task, for whoever asks Spark itself for them."""
+        faults, sizes = self.faults(table)
+        rejects = [
+            Reject(one.reason, sum(one.values.values()), sizes[one.unit], one.samples, one.unit) for one in faults
+        ]
+        return Refused(say("among the rows of one task", self.stopping(rejects)))
 
     def _checked(self, table: pa.Table, shown: bool) -> tuple[Checked, list[Fault], dict[str, int]]:
         for role in self.unsigned & set(table.column_names):

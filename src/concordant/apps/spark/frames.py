@@ -35,7 +35,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sparks
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused
+from concordant.apps.spark.checking import ROWS, Checks, Fault, Refused, of_unit
 from concordant.apps.spark.labels_of_log import ITEMS, LABELS, alike, kinds_and_words, quoted, shares_of, with_texts
 from concordant.apps.spark.partitioning import BUCKET, PACKED, bucket_by_query, put_together, some_queries, spread
 from concordant.apps.spark.reading import Files
@@ -96,8 +96,7 @@ def gathered(made: DataFrame) -> tuple[Reject, ...]:
         turns[key] = min(row["turn"], turns.get(key, row["turn"]))
         shown = samples.setdefault(key, [])
         if row["value"] is not None:
-            unit = row["unit"] if row["number"] != 1 else row["unit"].removesuffix("s")
-            shown.append((f"{row['number']:,} {unit}", json.loads(row["value"])))
+            shown.append((of_unit(row["number"], row["unit"]), json.loads(row["value"])))
     return tuple(
         Reject(Reason(*key[:3]), number, total, tuple(samples[key]), key[3])
         for key, (number, total) in sorted(numbers.items(), key=lambda pair: (turns[pair[0]], pair[0]))
