@@ -40,6 +40,7 @@ CHOSEN = (
     "test_spark_fit.py::test_scores_have_the_bits_of_memory",
     "test_spark_fit.py::test_targets_are_of_one_aggregation",
     "test_spark_keys.py::test_keys_are_labels_as_in_memory",
+    "test_spark_keys.py::test_labels_of_a_table_in_memory",
     "test_spark_keys.py::test_what_is_no_label_is_refused_as_in_memory",
 )
 

@@ -25,12 +25,14 @@ from concordant.io.read import read
 from concordant.learning.features.reading import column_numbers, read_features
 from concordant.learning.rankers.aggregation import AggregationRanker
 from concordant.preferences.counted import refuse_crossed
+from concordant.preferences.values import labels
 from running import exit_status
 from spark_session import spark_tests, why_not
 
 pytestmark = spark_tests
 if not why_not():
     from concordant.apps.spark.frames import Table
+    from concordant.apps.spark.label_columns import label_column
     from concordant.apps.spark.learning_features import FeatureFrame, examine, matrix
     from concordant.apps.spark.metrics import ValuedFrame
     from concordant.spark import evaluate, fit, score
@@ -113,6 +115,21 @@ def test_keys_are_labels_as_in_memory(elsewhere: Any, tmp_path: Path) -> None:
         ours = score(ranker, path, session=elsewhere).table()
         found, truth = ({(row["query"], row["item"]): row for row in each.to_pylist()} for each in (ours, plain))
         assert found == truth, name
+
+
+def test_labels_of_a_table_in_memory(elsewhere: Any) -> None:
+    table = Table.of(pa.table(KINDS), elsewhere)
+    of = {name: table.type_of(name) for name in KINDS}
+    made = {
+        name: label_column(table.column(name), kind, "item", "x", unsigned=name in table.unsigned)
+        for name, kind in of.items()
+    }
+    found = table.frame.select(*[column.alias(f"k{place}") for place, column in enumerate(made.values())]).toArrow()
+    for place, (name, column) in enumerate(KINDS.items()):
+        assert found[f"k{place}"].to_pylist() == labels(column, "item").values.to_pylist(), name
+    log = pa.table({"query": KINDS["clock"], "winner": ["a"] * SIZE, "loser": ["b"] * SIZE})
+    here, there = (read(log, engine=engine, pool=False).queries.tolist() for engine in ("memory", elsewhere))
+    assert there == here
 
 
 FAR = pa.array([3_000_000, 0], pa.int32()).cast(pa.date32())

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import broadcast, col, collate, expr
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from concordant.errors import InputError, few, twice
@@ -154,7 +155,7 @@ def source(log: Log, columns: Sequence[str], session: SparkSession, labels: Coll
         return _chosen(log.table, columns, log.inner)
     ours = own(session)
     with without_pandas_warning():
-        return _chosen(ours.createDataFrame(_plain(labelled_table(log, columns, labels))), columns)
+        return _chosen(_of_table(labelled_table(log, columns, labels), ours), columns)
 
 
 def labelled_table(log: Log, columns: Sequence[str], labels: Collection[str]) -> pa.Table:
@@ -185,7 +186,7 @@ def _shaped(shape: Shape, columns: Sequence[str], session: SparkSession, labels:
         frame = frame.toDF(*[f"c{place}" for place in range(len(mine))], *([FILE] if of_folder else []))
     if of_folder:
         with without_pandas_warning():
-            said = frame.sparkSession.createDataFrame(_plain(shape.values(of_folder)))
+            said = _of_table(shape.values(of_folder), frame.sparkSession)
         frame = frame.join(broadcast(said), expr(f"{HERE.format(FILE)} = path"), "left")
     found = []
     for place, column in enumerate(columns):
@@ -263,6 +264,12 @@ def _chosen(
         kept.append(collate(value, "UTF8_BINARY") if collated else value)
     chosen = numbered.select(*kept, *([FILE] if more else []))
     return chosen.toDF(*[f"c{place}" for place in range(len(kept))], *([FILE] if more else []))
+
+
+def _of_table(table: pa.Table, session: SparkSession) -> DataFrame:
+    """Return a table as a DataFrame; what a clock says without a time zone is of none, whatever the session has."""
+    table = _plain(table)
+    return session.createDataFrame(table, schema=from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
 def _plain(table: pa.Table) -> pa.Table:
