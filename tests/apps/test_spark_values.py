@@ -282,7 +282,7 @@ def test_labels_of_two_kinds_in_json(spark: Any, tmp_path: Path) -> None:
     assert "2 of 34 rows have a query that is neither a text nor an integer" in refused_alike(source, spark)
     same(source, spark, on_error="skip")
     features = {"item": ["m0", "m1", "m2"], "x": [0.5, 1.0, -1.0]}
-    numbered = [{**row, "query": n % 5} for n, row in enumerate(rows)] + odd[:3]
+    numbered = [row | ({"query": n % 5} if isinstance(row["query"], str) else {}) for n, row in enumerate(rows + odd)]
     source = lines(numbered, tmp_path / "numbered.jsonl")
     same(source, spark, on_error="skip")
     asked: dict[str, Any] = {"structure": "bradley-terry", "order": "all"}

@@ -476,7 +476,7 @@ def _json_labels(array: pa.Array, role: str) -> Read:
         return Read(pa.nulls(len(array), TEXT), np.full(len(array), MISSING, np.int8))
     kinds = {type(value) for value in values}
     if {str, int} <= kinds:
-        text, number = (str(next(v for v in values if type(v) is kind))[:80] for kind in (str, int))
+        text, number = (min(str(v) for v in values if type(v) is kind)[:80] for kind in (str, int))
         raise InputError(
             f"the column of {role} mixes texts ({text!r}) and integers ({number}); labels are all of one kind"
         )

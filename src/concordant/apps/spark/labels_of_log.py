@@ -73,9 +73,8 @@ def kinds_and_words(frame: DataFrame, checks: Checks, name: str) -> tuple[frozen
     facts: dict[str, Column] = {}
     roles = [role for role in LABELS if role in frame.columns] if checks.as_json else []
     for role in roles:
-        value = fn.col(role)
-        facts[f"text of {role}"] = fn.min(fn.when(value.startswith(TEXT), value))
-        facts[f"integer of {role}"] = fn.min(fn.when(value.rlike(INTEGER), value))
+        facts[f"texts of {role}"] = fn.count_if(fn.col(role).startswith(TEXT))
+        facts[f"integers of {role}"] = fn.count_if(fn.col(role).rlike(INTEGER))
     sides = ("left", "right") if has_outcomes(checks.layout) else ()
     for side in sides:
         text = as_text(fn.col(side), checks.as_json)
@@ -84,13 +83,19 @@ def kinds_and_words(frame: DataFrame, checks: Checks, name: str) -> tuple[frozen
     if not facts:
         return frozenset(), frozenset()
     found = frame.agg(*[one.alias(what) for what, one in facts.items()]).collect()[0]
-    for role in roles:
-        text, number = found[f"text of {role}"], found[f"integer of {role}"]
-        if text is not None and number is not None:
-            said = f"texts ({json.loads(text)[:LONGEST]!r}) and integers ({number[:LONGEST]})"
-            raise InputError(f"{name}: the column of {role} mixes {said}; labels are all of one kind")
-    integers = frozenset([role for role in roles if found[f"integer of {role}"] is not None])
-    return integers, frozenset([word for side in sides for word in found[f"words of {side}"]])
+    integers = [role for role in roles if found[f"integers of {role}"]]
+    for role in integers:
+        if found[f"texts of {role}"]:
+            raise InputError(f"{name}: the column of {role} mixes {_both(frame, role)}; labels are all of one kind")
+    return frozenset(integers), frozenset([word for side in sides for word in found[f"words of {side}"]])
+
+
+def _both(frame: DataFrame, role: str) -> str:
+    """The least text and the least integer of a column of JSON."""
+    value = fn.col(role)
+    least = [fn.min(fn.when(one, as_text(value, True))) for one in (value.startswith(TEXT), value.rlike(INTEGER))]
+    text, number = frame.agg(*least).collect()[0]
+    return f"texts ({text[:LONGEST]!r}) and integers ({number[:LONGEST]})"
 
 
 def shares_of(frame: DataFrame, checks: Checks) -> Shares | None:
