@@ -4,6 +4,7 @@ FROM python:3.13-slim AS built
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src ./src
+COPY tools ./tools
 RUN python -m venv /opt/concordant \
     && /opt/concordant/bin/pip install --no-cache-dir -c constraints.txt ".[fast,serve,sklearn]"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import email
+import email.message
 import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -41,9 +43,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
         pytest.skip(f"{asked} cannot be installed here: no package index")
     assert done.returncode == 0, done.stderr[-2000:]
     env = os.environ | {"PYTHONPATH": str(backend)}
-    for place, options in ((folder, []), (folder / "tree", ["--wheel"])):
+    published = {"PROJECT_URL": "https://example.org/us/concordant/", "PROJECT_REF": "v1.2.3"}
+    parts: tuple[tuple[Path, list[str], dict[str, str]], ...] = (
+        (folder, [], {}), (folder / "tree", ["--wheel"], {}), (folder / "published", [], published),
+    )  # fmt: skip
+    for place, options, beside in parts:
         build = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", place, ROOT]
-        done = subprocess.run(build, env=env, capture_output=True, text=True)
+        done = subprocess.run(build, env=env | beside, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl")), next((folder / "tree").glob("*.whl"))
 
@@ -58,6 +64,37 @@ def test_the_sdist_makes_the_wheel_of_the_tree(built: tuple[Path, Path, Path]) -
     assert again.keys() == wheel.keys()
     assert [name for name in wheel if wheel[name] != again[name]] == []
     assert built[1].read_bytes() == built[2].read_bytes()  # the same bits, whoever builds it
+
+
+def _description(metadata: email.message.Message) -> str:
+    text = metadata.get_payload(decode=True)
+    assert isinstance(text, bytes)
+    return text.decode()
+
+
+def test_what_is_published_says_where_it_lies(built: tuple[Path, Path, Path]) -> None:
+    """On the page of a package index no link is relative to a file that is not there."""
+    wheel = next((built[0].parent / "published").glob("*.whl"))
+    said, plain = (
+        email.message_from_bytes(next(text for name, text in _contents(one).items() if name.endswith("/METADATA")))
+        for one in (wheel, built[1])
+    )
+    home = "https://example.org/us/concordant"
+    assert dict(url.split(", ") for url in said.get_all("Project-URL")) == {
+        "Repository": home,
+        "Issues": f"{home}/issues",
+        "Documentation": f"{home}/blob/v1.2.3/docs/index.md",
+        "Changelog": f"{home}/blob/v1.2.3/CHANGELOG.md",
+    }
+    assert plain.get_all("Project-URL") is None
+    readme = (ROOT / "README.md").read_text()
+    assert _description(plain).strip() == readme.strip()
+    ours, theirs = (re.findall(r"\]\(([^)\s]+)\)", text) for text in (readme, _description(said)))
+    assert len(ours) == len(theirs) > 20
+    for here, there in zip(ours, theirs, strict=True):
+        path = there.removeprefix(home).removesuffix("?sanitize=true")
+        assert path in (f"/blob/v1.2.3/{here}", f"/raw/v1.2.3/{here}")
+        assert (ROOT / here).is_file()
 
 
 def test_the_wheel_holds_the_package_and_nothing_else(built: tuple[Path, Path, Path]) -> None:
