@@ -158,9 +158,11 @@ def lines(rows: list[dict[str, Any]], path: Path) -> Path:
     return path
 
 
-def same(source: Any, spark: Any, structure: str = "bradley-terry", *, most: int = 1 << 22, **reading: Any) -> Any:
+def same(
+    source: Any, spark: Any, structure: str = "bradley-terry", *, task: int = 1, most: int = 1 << 22, **reading: Any
+) -> Any:
     """The ranking by tasks of few rows, which is that of memory; with what is noted of it."""
-    judged = JudgedQueries.of(source, spark, task=1, most=most, **reading)
+    judged = JudgedQueries.of(source, spark, task=task, most=most, **reading)
     assert judged.buckets > 1 or not judged.by_query
     ours = ranking_of(ranked(judged, structure, interval="none"), judged, structure, "none", 0.95)
     mine, others = ours.to_arrow(), cc.rank(cc.read(source, **reading), structure, interval="none").to_arrow()
@@ -170,12 +172,12 @@ def same(source: Any, spark: Any, structure: str = "bradley-terry", *, most: int
     return ours, judged
 
 
-def refused_alike(source: Any, spark: Any, most: int = 1 << 22, **reading: Any) -> str:
+def refused_alike(source: Any, spark: Any, task: int = 1, most: int = 1 << 22, **reading: Any) -> str:
     """What memory refuses, which tasks of few rows refuse in its words."""
     with pytest.raises(InputError) as in_memory:
         read(source, **reading)
     with pytest.raises(InputError) as here:
-        ranked_by_tasks(source, spark, {"task": 1, "most": most, **reading})
+        ranked_by_tasks(source, spark, {"task": task, "most": most, **reading})
     assert PLACES.sub("", str(here.value)) == PLACES.sub("", str(in_memory.value))
     return str(in_memory.value)
 
@@ -308,8 +310,8 @@ def test_many_rows_without_a_query_are_no_query(spark: Any, tmp_path: Path) -> N
     orders = [(query[n], n, f"i{item}", place) for n in range(200) for place, item in enumerate(rng.permutation(3), 1)]
     lists = pa.table(dict(zip(("query", "judge", "item", "rank"), zip(*orders, strict=True), strict=True)))
     for source, words in ((votes, "300 of 400 rows"), (tmp_path / "v.parquet", ""), (lists, "150 of 200 rankings")):
-        assert f"{words} have no query" in refused_alike(source, spark, most=100)
-        same(source, spark, most=100, on_error="skip")
+        assert f"{words} have no query" in refused_alike(source, spark, task=60, most=100)
+        same(source, spark, task=60, most=100, on_error="skip")
 
 
 @pytest.fixture
@@ -334,7 +336,7 @@ def test_queries_of_one_instant_that_no_task_can_hold(spark: Any, tmp_path: Path
     pa.parquet.write_table(pa.table(columns), tmp_path / "v.parquet")
     for name in ("instant", "clock"):
         for structure in ("bradley-terry", "log-odds"):
-            _, judged = same(tmp_path / "v.parquet", spark, structure, most=30, columns={"query": name})
+            _, judged = same(tmp_path / "v.parquet", spark, structure, task=30, most=30, columns={"query": name})
             assert len(judged.large) == 2
     label = [one.replace(tzinfo=None).isoformat() for one in hours]
     features = {"query": np.repeat(label, 12), "item": np.tile(np.arange(12), 3), "x": rng.normal(size=36)}
