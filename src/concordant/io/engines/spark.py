@@ -207,8 +207,20 @@ def chain(error: BaseException) -> str:
     return "\n".join(said)
 
 
+BROKEN = re.compile(r'^\s*details = "(.+)"$', re.MULTILINE)
+"""What gRPC says of a call that failed."""
+
+
 def telling_line(said: str) -> str:
-    """Return the most telling line of what Spark said: the first with an error class, else the last."""
+    """Return the most telling line of what Spark said: the first with an error class, else the last.
+
+    Of a broken connection to a server of Spark Connect these are its details.
+
+    >>> telling_line('<_InactiveRpcError of RPC that ended:\\n\\tstatus = 14\\n\\tdetails = "Socket closed"\\n>')
+    'the server of Spark Connect: Socket closed'
+    """
+    if "SQLSTATE" not in said and (found := BROKEN.search(said)):
+        return f"the server of Spark Connect: {found[1][:240]}"
     said = said.split("JVM stacktrace:")[0]  # which a server of Spark Connect adds
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     chosen = next((line for line in reversed(lines) if "[" in line and "SQLSTATE" in line), lines[-1] if lines else "?")
