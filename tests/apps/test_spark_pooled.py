@@ -23,6 +23,7 @@ if not why_not():
     from concordant import spark as cs
     from concordant.apps.spark import pooled
     from concordant.apps.spark.frames import JudgedQueries
+    from concordant.apps.spark.interval_methods import clusters_allowed
     from concordant.apps.spark.ranking import few_each, ranked, ranking_of
 
 
@@ -91,6 +92,7 @@ def test_targets_and_fits_of_votes_with_a_number_each(spark: Any) -> None:
 def test_rows_without_a_query_are_counted_as_left_out(spark: Any) -> None:
     log: dict[str, Any] = battles()
     log["question_id"][7] = log["question_id"][11] = None
+    log["question_id"][12:15] = ["null", " ", ""]  # labels as any
     with pytest.raises(cc.InputError, match="2 of 60 rows have no query"):
         cs.rank(log, session=spark)
     theirs = cc.rank(cc.read(log, on_error="skip"))
@@ -185,6 +187,12 @@ def test_clusters_of_all_tasks_are_noted_once(spark: Any) -> None:
             assert sorted(ours) == sorted(theirs), (interval, cluster)
     allowed = notes_of(log, spark, "sandwich", cluster=("voter", "prompt"))[0]
     assert any("the same voter (40) and the same prompt (50) being alike" in note for note in allowed)
+    large, whole = (
+        JudgedQueries.of(log, spark, task=100, most=most, cluster=("voter", "prompt")) for most in (90, 900)
+    )
+    assert large.large
+    assert not whole.large
+    assert clusters_allowed(large, 9) == clusters_allowed(whole, 9) != ()
     log["voter"][3] = " v1"
     ours, theirs = notes_of(log, spark, "hessian", cluster="voter")
     assert sorted(ours) == sorted(theirs)

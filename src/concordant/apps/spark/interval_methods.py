@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from concordant.apps.spark.checking import Checks
 from concordant.apps.spark.frames import JudgedQueries, Task
+from concordant.apps.spark.labels_of_log import LABELS, as_text
 from concordant.apps.spark.partitioning import BLOCK, BUCKET, PACKED, put_together, spread
+from concordant.preferences.layouts import CLUSTERS as ROLES
 from concordant.preferences.notes import Note
 from concordant.preferences.preferences import Lists, Preferences
 from concordant.ranking.intervals import CHEAP
@@ -85,7 +88,7 @@ def clusters_allowed(judged: JudgedQueries, queries: int) -> tuple[Note, ...]:
     if not names:
         return ()
     with judged.explained():
-        found = judged.table(_clusters, CLUSTERS, partial(_beyond, judged, _clusters, schema=CLUSTERS))
+        found = judged.table(_clusters, CLUSTERS, partial(_clusters_of, judged))
         ways = found.distinct().groupBy("way").count().toArrow().to_pylist()
     numbers = [row["count"] for row in sorted(ways, key=lambda row: row["way"])]
     return (clusters_note(names if len(names) > 1 else ("cluster",), numbers, queries),)
@@ -95,17 +98,30 @@ def _clusters(prefs: Preferences) -> pa.Table:
     """A task: the clusters of some queries, of each column."""
     labels = [] if prefs.clusters is None else prefs.clusters.tolist()
     ways = [*zip(*map(json.loads, labels), strict=True)] if prefs.cluster_columns else [labels]
-    cells = {(way, json.dumps(label)) for way, some in enumerate(ways) for label in some}
+    cells = {(way, str(label)) for way, some in enumerate(ways) for label in some}
     return pa.table([[way for way, _ in cells], [label for _, label in cells]], schema=CLUSTERS)
 
 
-def _beyond(judged: JudgedQueries, task: Task, label: Any, schema: pa.Schema = METHODS) -> pa.Table:
+def _clusters_of(judged: JudgedQueries, label: Any) -> pa.Table:
+    """The same of a query that no task can hold, where its rows lie; of those that are skipped, too."""
+    frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
+    roles = [role for role in LABELS if role in {*ROLES} & {*frame.columns}]
+    cells = [
+        frame.select(
+            fn.lit(way).cast("tinyint").alias("way"), as_text(fn.col(role), judged.checks.as_json).alias("label")
+        )
+        for way, role in enumerate(roles)
+    ]
+    return reduce(DataFrame.union, cells).dropna().distinct().toArrow()
+
+
+def _beyond(judged: JudgedQueries, task: Task, label: Any) -> pa.Table:
     """The same of a query that no task can hold, some rows at a time, where they lie."""
     frame = judged.frame if label is None else judged.frame.where(fn.col("query") == fn.lit(label))
     packing = partial(spread, roles=judged.frame.columns, counting=True, by_query=False)
     packed = frame.withColumn(BUCKET, fn.lit(0)).mapInArrow(packing, from_arrow_schema(PACKED))
     looking = partial(_looking, checks=judged.checks, task=task)
-    return packed.mapInArrow(looking, from_arrow_schema(schema)).distinct().toArrow()
+    return packed.mapInArrow(looking, from_arrow_schema(METHODS)).distinct().toArrow()
 
 
 def _looking(batches: Iterator[pa.RecordBatch], *, checks: Checks, task: Task) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as fn
 
 from concordant.apps.spark.frames import JudgedQueries
+from concordant.apps.spark.labels_of_log import INTEGER, TEXT
 from concordant.errors import Setting, UsageError, counted
 from concordant.preferences.notes import Note
 from concordant.preferences.pooling import FEW, LEAST, lonely_note, pooled_note
@@ -149,8 +150,8 @@ def _in_one(judged: JudgedQueries, notes: tuple[str, ...]) -> JudgedQueries:
             ") on one machine only; each is ranked by itself (", Setting("pool", False), ")",
         )  # fmt: skip
     checks, files, frame = judged.checks, judged.files, judged.frame
-    if checks.on_error == "skip" and (none := frame.where(_nothing("query")).count()):
-        frame, files = frame.where(~_nothing("query")), None
+    if checks.on_error == "skip" and (none := frame.where(_nothing(judged)).count()):
+        frame, files = frame.where(~_nothing(judged)), None
         notes = (*notes, f"skipped: {judged.name}: {counted(none, 'rows')} of {judged.total:,} have no query")
     layout = replace(checks.layout, roles=_without_query(checks.layout.roles))
     files = None if files is None else replace(files, roles=_without_query(files.roles))
@@ -171,9 +172,12 @@ def lonely(judged: JudgedQueries, board: Ranking) -> tuple[Note, ...]:
     return lonely_note(most, len(board), len(board.items), judged.name, column)
 
 
-def _nothing(role: str) -> Any:
-    text = fn.btrim(fn.col(role).cast("string"))
-    return fn.coalesce(text.isin("", "null", '""'), fn.lit(True))
+def _nothing(judged: JudgedQueries) -> Any:
+    """Which rows have no label of a query, as where they are read."""
+    query = fn.col("query")
+    if judged.checks.as_json:
+        return fn.coalesce(~(query.startswith(TEXT) | query.rlike(INTEGER)), fn.lit(True))
+    return query.isNull()
 
 
 def _without_query(roles: Mapping[str, str]) -> dict[str, str]:
